@@ -6,5 +6,6 @@
 //! Main types: [`value::Value`] (anything Salt can say), [`ids::MinionId`] and [`ids::Jid`], [`target::Target`].
 
 pub mod ids;
+pub mod run;
 pub mod time;
 pub mod value;

@@ -1,1 +1,52 @@
-//! store
+//! What is remembered: minions and their keys, actions, jobs, runs, attempts, returns, the numbered event log, audit.
+//!
+//! SQLite and PostgreSQL behind one [`Store`]; the only room with SQL. Every write goes through one writer that commits
+//! many of them at once ([`db::Writer`]); whoever awaits a write gets its answer after the commit, so what was answered
+//! is on disk. Reads go to other connections and never wait for the writer.
+//!
+//! This room knows no wire format: bodies are opaque bytes with an encoding number ([`Body`]), made and read by `server`.
+//!
+//! Read next: `db/` for the seam between the two databases, then one file per thing that is remembered.
+
+mod actions;
+mod audit;
+mod counters;
+mod db;
+mod error;
+mod events;
+mod grains;
+mod jobs;
+mod keys;
+mod migrate;
+mod mine;
+mod minions;
+mod returns;
+mod runs;
+mod store;
+
+pub use actions::NewAction;
+pub use audit::AuditEntry;
+pub use counters::Counter;
+pub use db::{Location, Options};
+pub use error::Error;
+pub use events::{Event, EventFilter, NewEvent};
+pub use grains::GrainsRow;
+pub use jobs::{Job, JobPage, NewJob};
+pub use keys::{Key, KeySlot};
+pub use mine::MineEntry;
+pub use minions::{AckMethod, Minion};
+pub use returns::{NewReturn, Return};
+pub use runs::{Ack, Run};
+pub use store::Store;
+
+/// Result of a store operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Bytes whose meaning belongs to the caller, with the number of their encoding.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Body {
+    /// Which encoding; see `server::body`.
+    pub encoding: i64,
+    /// The encoded bytes.
+    pub bytes: Vec<u8>,
+}

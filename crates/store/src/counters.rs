@@ -1,0 +1,56 @@
+//! Numbers that only grow: event numbers, action ids, publish serials.
+
+use crate::db::{Log, Operation, Tx, params};
+use crate::{Error, Result, Store};
+use futures_util::future::LocalBoxFuture;
+
+/// Which number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Numbers of the event log
+    Event,
+    /// Ids of actions
+    Action,
+    /// Serials of publications
+    Serial,
+    /// Numbers of the audit log
+    Audit,
+}
+
+impl Counter {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Action => "action",
+            Self::Serial => "serial",
+            Self::Audit => "audit",
+        }
+    }
+}
+
+// The row stays locked until the commit, so numbers are committed in their order even when several servers write.
+const TAKE: &str = "INSERT INTO counters (name, value) VALUES (?1, ?2) \
+    ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value RETURNING value";
+
+/// Takes `n` numbers inside a transaction and returns the first.
+pub(crate) async fn take(tx: &Tx<'_>, counter: Counter, n: usize) -> Result<i64> {
+    let rows = tx.query(TAKE, params![counter.name(), n]).await?;
+    let last = rows.first().ok_or(Error::Shape { what: "counters", column: 0 })?.int(0)?;
+    Ok(last - i64::try_from(n).unwrap_or(i64::MAX) + 1)
+}
+
+struct Reserve(Counter, usize);
+
+impl Operation for Reserve {
+    type Output = i64;
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<i64>> {
+        Box::pin(take(tx, self.0, self.1))
+    }
+}
+
+impl Store {
+    /// Takes `n` numbers for good, and returns the first of them.
+    pub async fn reserve(&self, counter: Counter, n: usize) -> Result<i64> {
+        self.write(Reserve(counter, n)).await
+    }
+}

@@ -1,0 +1,52 @@
+//! The seam between the two databases: one set of statements, one kind of row, one writer.
+//!
+//! A statement is a text with `?1` parameters in the dialect both understand; PostgreSQL gets it as `$1`. Columns are
+//! 64-bit integers, text or bytes on both sides, so a [`Param`] and a [`Row`] need no more than that.
+
+mod location;
+mod postgres;
+mod row;
+mod sqlite;
+mod tx;
+mod writer;
+
+pub use location::{Location, Options};
+pub(crate) use row::{Param, Row, params};
+pub(crate) use tx::Tx;
+pub(crate) use writer::{Log, Operation, Writer};
+
+use crate::Result;
+
+/// Where reads go.
+#[derive(Clone)]
+pub(crate) enum Readers {
+    Sqlite(sqlite::Pool),
+    Postgres(deadpool_postgres::Pool),
+}
+
+/// Opens the database, brings its schema up to date, and returns the way to read and the connection that writes.
+pub(crate) async fn open(location: &Location, options: &Options) -> Result<(Readers, writer::Connection)> {
+    match location {
+        Location::Sqlite(path) => {
+            let (pool, connection) = sqlite::open(path, options).await?;
+            Ok((Readers::Sqlite(pool), writer::Connection::Sqlite(connection)))
+        }
+        Location::Postgres(url) => {
+            let pool = postgres::open(url, options).await?;
+            Ok((Readers::Postgres(pool.clone()), writer::Connection::Postgres(pool)))
+        }
+    }
+}
+
+impl Readers {
+    /// Runs one read-only statement.
+    pub(crate) async fn query(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
+        match self {
+            Self::Sqlite(pool) => pool.query(sql, params).await,
+            Self::Postgres(pool) => {
+                let client = pool.get().await?;
+                postgres::query(&client, sql, &params).await
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! SQLite: one connection that writes, a few that read.
+
+use super::{Options, Param, Row};
+use crate::{Error, Result, migrate};
+use rusqlite::{Connection, OpenFlags, types::ValueRef};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Read-only connections, opened when first needed.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    path: Arc<PathBuf>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    free: Arc<Semaphore>,
+}
+
+/// Opens the file, making it if need be, with durable commits: an answered write survives a power cut.
+pub(super) async fn open(path: &Path, options: &Options) -> Result<(Pool, Connection)> {
+    let (at, readers) = (path.to_owned(), options.readers);
+    let connection = blocking(move || {
+        let opened = Connection::open(&at).and_then(|connection| {
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_update(None, "foreign_keys", "ON")?;
+            // A few hundred pages of log between checkpoints keep commits short without letting the log grow large.
+            connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+            connection.pragma_update(None, "cache_size", -32_000)?;
+            connection.busy_timeout(std::time::Duration::from_secs(10))?;
+            connection.set_prepared_statement_cache_capacity(128);
+            Ok(connection)
+        });
+        let connection =
+            opened.map_err(|error| Error::Open { place: at.display().to_string(), reason: error.to_string() })?;
+        migrate::sqlite(&connection)?;
+        Ok(connection)
+    })
+    .await?;
+    let pool = Pool {
+        path: Arc::new(path.to_owned()),
+        idle: Arc::default(),
+        free: Arc::new(Semaphore::new(readers.max(1))),
+    };
+    Ok((pool, connection))
+}
+
+impl Pool {
+    pub(super) async fn query(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
+        let turn = self.free.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
+        let pool = self.clone();
+        blocking(move || {
+            let _turn = turn;
+            let connection = pool.take()?;
+            let rows = query(&connection, sql, &params);
+            pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            rows
+        })
+        .await
+    }
+
+    fn take(&self) -> Result<Connection> {
+        if let Some(connection) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Ok(connection);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&*self.path, flags)?;
+        connection.busy_timeout(std::time::Duration::from_secs(10))?;
+        Ok(connection)
+    }
+}
+
+pub(super) fn query(connection: &Connection, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query(rusqlite::params_from_iter(params))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let cells = (0..columns).map(|column| {
+            Ok(match row.get_ref(column)? {
+                ValueRef::Null => Param::Null,
+                ValueRef::Integer(int) => Param::Int(int),
+                ValueRef::Text(text) => Param::Text(String::from_utf8_lossy(text).into_owned()),
+                ValueRef::Blob(blob) => Param::Blob(blob.to_vec()),
+                ValueRef::Real(_) => return Err(Error::Shape { what: sql, column }),
+            })
+        });
+        found.push(Row(cells.collect::<Result<_>>()?));
+    }
+    Ok(found)
+}
+
+pub(super) fn execute(connection: &Connection, sql: &'static str, params: &[Param]) -> Result<u64> {
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.execute(rusqlite::params_from_iter(params))? as u64)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Error::Closed)?
+}

@@ -1,0 +1,115 @@
+//! The numbered event log.
+//!
+//! Numbers have no gaps and are committed in order, so "everything after N" is a complete answer. A return's event keeps
+//! no copy of the return: its body is read from `returns`.
+
+use crate::counters::{self, Counter};
+use crate::db::{Log, Operation, Row, Tx, params};
+use crate::{Body, Result, Store};
+use futures_util::future::LocalBoxFuture;
+use saltern_core::ids::{Jid, MinionId};
+use saltern_core::time::Timestamp;
+use std::sync::Arc;
+
+/// An event to be logged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    /// When it happened
+    pub at: Timestamp,
+    /// Its tag
+    pub tag: String,
+    /// The minion it came from or is about
+    pub minion: Option<MinionId>,
+    /// The job it belongs to
+    pub jid: Option<Jid>,
+    /// Its body
+    pub body: Arc<Body>,
+    /// Whether the body is stored in `returns` already (a return's event)
+    pub is_return: bool,
+}
+
+/// An event of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Its number
+    pub number: i64,
+    /// What was logged
+    pub event: NewEvent,
+}
+
+/// Which events of the log are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// Only of this job
+    pub jid: Option<Jid>,
+}
+
+const INSERT: &str = "INSERT INTO events (number, at, tag, minion, jid, encoding, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+const AFTER: &str = "SELECT e.number, e.at, e.tag, e.minion, e.jid, coalesce(r.encoding, e.encoding), coalesce(r.body, e.body), \
+    CASE WHEN e.encoding = -1 THEN 1 ELSE 0 END \
+    FROM events e LEFT JOIN returns r ON e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion \
+    WHERE e.number > ?1 AND (?2 IS NULL OR e.jid = ?2) ORDER BY e.number LIMIT ?3";
+
+const LAST: &str = "SELECT coalesce(max(number), 0) FROM events";
+
+/// The encoding number that says "the body is in `returns`".
+const IN_RETURNS: i64 = -1;
+
+/// Numbers the events and writes them: one counter step and one bulk insert for a whole group of writes.
+pub(crate) async fn append(tx: &Tx<'_>, log: Log) -> Result<Vec<Event>> {
+    if log.is_empty() {
+        return Ok(Vec::new());
+    }
+    let first = counters::take(tx, Counter::Event, log.len()).await?;
+    let events: Vec<Event> = (first..).zip(log).map(|(number, event)| Event { number, event }).collect();
+    let rows = events.iter().map(|Event { number, event }| {
+        let (encoding, body) =
+            if event.is_return { (IN_RETURNS, Vec::new()) } else { (event.body.encoding, event.body.bytes.clone()) };
+        params![*number, event.at, &event.tag, event.minion.as_ref(), event.jid, encoding, body]
+    });
+    tx.execute_many(INSERT, rows.collect()).await?;
+    Ok(events)
+}
+
+struct Append(Log);
+
+impl Operation for Append {
+    type Output = ();
+    fn apply<'a>(&'a self, _tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
+        log.extend_from_slice(&self.0);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+impl Store {
+    /// Logs events; returns after their commit.
+    pub async fn log_events(&self, events: Vec<NewEvent>) -> Result<()> {
+        self.write(Append(events)).await
+    }
+
+    /// The events after number `after`, oldest first, at most `limit`.
+    pub async fn events_after(&self, after: i64, filter: &EventFilter, limit: usize) -> Result<Vec<Event>> {
+        let rows = self.query(AFTER, params![after, filter.jid, limit]).await?;
+        rows.into_iter().map(read).collect()
+    }
+
+    /// The number of the newest event, 0 if there is none.
+    pub async fn last_event(&self) -> Result<i64> {
+        let rows = self.query(LAST, params![]).await?;
+        rows.first().map_or(Ok(0), |row| row.int(0))
+    }
+}
+
+fn read(mut row: Row) -> Result<Event> {
+    let minion = row.opt_text(3)?.and_then(|id| MinionId::new(&id).ok());
+    let event = NewEvent {
+        at: row.time(1)?,
+        tag: row.text(2)?,
+        minion,
+        jid: row.opt_jid(4)?,
+        body: Arc::new(Body { encoding: row.int(5)?, bytes: row.blob(6)? }),
+        is_return: row.flag(7)?,
+    };
+    Ok(Event { number: row.int(0)?, event })
+}

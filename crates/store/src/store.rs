@@ -1,0 +1,56 @@
+//! The store itself: how it is opened and closed. What it can do stands in one file per thing it remembers.
+
+use crate::db::{self, Location, Operation, Options, Param, Readers, Row, Writer};
+use crate::events::Event;
+use crate::{Error, Result};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::broadcast;
+
+/// The way to the database. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    readers: Readers,
+    writer: Writer,
+    thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
+}
+
+impl Store {
+    /// Opens the database, making or updating its schema. Must be called inside a tokio runtime.
+    pub async fn open(location: &Location, options: &Options) -> Result<Self> {
+        let (readers, connection) = db::open(location, options).await?;
+        let (writer, thread) = Writer::start(connection, options)?;
+        Ok(Self { readers, writer, thread: Arc::new(Mutex::new(Some(thread))) })
+    }
+
+    /// Lets the writer finish what was handed to it. Other clones must be gone, or this waits for them.
+    pub async fn close(self) -> Result<()> {
+        let Self { readers, writer, thread } = self;
+        drop((readers, writer));
+        let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match thread {
+            Some(thread) => {
+                tokio::task::spawn_blocking(move || thread.join()).await.ok().and_then(|j| j.ok()).ok_or(Error::Closed)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Events as they are committed, in the order of their numbers. A listener that is too slow is told so and goes back
+    /// to [`Store::events_after`].
+    pub fn feed(&self) -> broadcast::Receiver<Arc<[Event]>> {
+        self.writer.feed()
+    }
+
+    /// Writes that wait for the writer now: what back-pressure is read from.
+    pub fn backlog(&self) -> usize {
+        self.writer.backlog()
+    }
+
+    pub(crate) async fn query(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
+        self.readers.query(sql, params).await
+    }
+
+    pub(crate) async fn write<O: Operation>(&self, operation: O) -> Result<O::Output> {
+        self.writer.write(operation).await
+    }
+}

@@ -85,7 +85,8 @@ impl Jid {
     /// The instant it was made from, if its digits name one.
     pub fn instant(&self) -> Option<Timestamp> {
         let text = self.as_str();
-        let date = chrono::NaiveDateTime::parse_from_str(&format!("{}.{}", &text[..14], &text[14..]), "%Y%m%d%H%M%S%.f");
+        let date =
+            chrono::NaiveDateTime::parse_from_str(&format!("{}.{}", &text[..14], &text[14..]), "%Y%m%d%H%M%S%.f");
         date.ok().map(|d| Timestamp(d.and_utc().timestamp_micros()))
     }
 }
@@ -161,6 +162,9 @@ mod tests {
         let a = source.next(Timestamp(500));
         let b = source.next(Timestamp(2_000_000));
         let c = source.next(Timestamp(2_000_000));
-        assert_eq!([a.instant(), b.instant(), c.instant()].map(|t| t.unwrap().micros()), [1_000_001, 2_000_000, 2_000_001]);
+        assert_eq!(
+            [a.instant(), b.instant(), c.instant()].map(|t| t.unwrap().micros()),
+            [1_000_001, 2_000_000, 2_000_001]
+        );
     }
 }

@@ -5,7 +5,10 @@
 //!
 //! Main types: [`value::Value`] (anything Salt can say), [`ids::MinionId`] and [`ids::Jid`], [`target::Target`].
 
+pub mod event;
 pub mod ids;
+pub mod keys;
 pub mod run;
+pub mod target;
 pub mod time;
 pub mod value;

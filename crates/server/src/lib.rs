@@ -1,1 +1,21 @@
-//! server
+//! What runs: the master that stock minions talk to, the jobs, the events. No HTTP, no terminal.
+//!
+//! [`serve`] brings a server up from a [`config::Config`]; [`app::App`] is the one facade that everything above this room
+//! calls. Below it, `master/` speaks to minions and knows no user; nothing but `master::publish` publishes.
+//!
+//! Must never know: HTTP, JSON shapes for clients, argument parsing, SQL.
+
+pub mod app;
+pub mod body;
+pub mod clock;
+pub mod config;
+mod error;
+mod master;
+mod pool;
+mod secrets;
+mod serve;
+mod tasks;
+
+pub use error::{Class, Error};
+pub use master::Presence;
+pub use serve::{Server, serve};

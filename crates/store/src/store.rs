@@ -2,7 +2,7 @@
 
 use crate::db::{self, Location, Operation, Options, Param, Readers, Row, Writer};
 use crate::events::Event;
-use crate::{Error, Result};
+use crate::Result;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
 
@@ -22,16 +22,15 @@ impl Store {
         Ok(Self { readers, writer, thread: Arc::new(Mutex::new(Some(thread))) })
     }
 
-    /// Lets the writer finish what was handed to it. Other clones must be gone, or this waits for them.
-    pub async fn close(self) -> Result<()> {
-        let Self { readers, writer, thread } = self;
-        drop((readers, writer));
-        let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match thread {
-            Some(thread) => {
-                tokio::task::spawn_blocking(move || thread.join()).await.ok().and_then(|j| j.ok()).ok_or(Error::Closed)
+    /// Commits what was handed over and stops writing; later writes fail with [`Error::Closed`].
+    pub async fn close(&self) {
+        self.writer.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let ended = tokio::task::spawn_blocking(move || thread.join()).await;
+            if !matches!(ended, Ok(Ok(()))) {
+                tracing::error!("the writer's thread died");
             }
-            None => Ok(()),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::events::{self, Event, NewEvent};
 use crate::{Error, Options, Result};
 use futures_util::future::{LocalBoxFuture, try_join_all};
 use std::sync::Arc;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 
 /// A write. It may be applied twice (the second time after a roll-back), so it must not consume itself.
 pub(crate) trait Operation: Send + 'static {
@@ -37,20 +37,28 @@ pub(crate) enum Connection {
 #[derive(Clone)]
 pub(crate) struct Writer {
     queue: mpsc::Sender<Box<dyn Queued>>,
+    closing: Arc<Notify>,
     feed: broadcast::Sender<Arc<[Event]>>,
 }
 
 impl Writer {
-    /// Starts the thread. It ends when every `Writer` is gone and the queue is empty.
+    /// Starts the thread. It ends when it is told to close, or when every `Writer` is gone, and the queue is empty.
     pub(crate) fn start(connection: Connection, options: &Options) -> Result<(Self, std::thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(options.write_queue.max(1));
         let (feed, _) = broadcast::channel(options.feed.max(1));
-        let (runtime, group, out) = (tokio::runtime::Handle::current(), options.group.max(1), feed.clone());
+        let closing = Arc::new(Notify::new());
+        let (runtime, group, out, close) =
+            (tokio::runtime::Handle::current(), options.group.max(1), feed.clone(), closing.clone());
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || runtime.block_on(run(connection, waiting, group, out)))
+            .spawn(move || runtime.block_on(run(connection, waiting, close, group, out)))
             .map_err(|error| Error::Database(format!("cannot start the writer thread: {error}")))?;
-        Ok((Self { queue, feed }, thread))
+        Ok((Self { queue, closing, feed }, thread))
+    }
+
+    /// Takes no more writes; those in the queue are committed.
+    pub(crate) fn close(&self) {
+        self.closing.notify_one();
     }
 
     /// Hands a write over and waits for its commit.
@@ -110,11 +118,24 @@ impl<O: Operation> Queued for Pending<O> {
 async fn run(
     mut connection: Connection,
     mut waiting: mpsc::Receiver<Box<dyn Queued>>,
+    closing: Arc<Notify>,
     most: usize,
     feed: broadcast::Sender<Arc<[Event]>>,
 ) {
     let mut group = Vec::with_capacity(most);
-    while waiting.recv_many(&mut group, most).await > 0 {
+    loop {
+        tokio::select! {
+            biased;
+            () = closing.notified() => {
+                waiting.close();
+                continue;
+            }
+            taken = waiting.recv_many(&mut group, most) => {
+                if taken == 0 {
+                    return;
+                }
+            }
+        }
         match commit(&mut connection, &mut group).await {
             Ok(log) => {
                 publish(&feed, log);

@@ -1,0 +1,41 @@
+//! The facade that everything above calls: the command line through the control socket today, HTTP tomorrow.
+//!
+//! Methods are named after what a person wants. They take and give domain types; whoever shapes them for a client does so
+//! itself. Callers have been identified already: every call that changes something says who and from where.
+
+mod events;
+mod jobs;
+mod keys;
+mod minions;
+mod status;
+mod watch;
+
+pub use events::{EventEntry, EventQuery, EventStream};
+pub use jobs::{Accepted, JobDetail, JobQuery, JobSummary, ReturnEntry, RunRequest};
+pub use keys::{KeyEntry, KeyMatch};
+pub use minions::{MinionDetail, MinionEntry};
+pub use status::{PortStatus, Status};
+pub use watch::{Progress, Unanswered, Watch, Why};
+
+pub use crate::master::KeyVerb;
+
+use crate::master::Master;
+use saltern_wire::zmtp::publisher::Publisher;
+use std::sync::Arc;
+
+/// Who asks, and from where: for the audit log.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The user
+    pub who: String,
+    /// The address or socket
+    pub origin: String,
+}
+
+/// The server as its users see it. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) master: Arc<Master>,
+    pub(crate) publisher: Publisher,
+    pub(crate) started: saltern_core::time::Timestamp,
+}

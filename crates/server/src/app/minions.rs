@@ -1,0 +1,101 @@
+//! Minions: who there is, who is there, what is known of each.
+
+use super::App;
+use crate::Error;
+use crate::master::{Facts, Member, Presence};
+use saltern_core::ids::MinionId;
+use saltern_core::target::Target;
+use saltern_core::time::Timestamp;
+use saltern_core::value::Value;
+use saltern_store::AckMethod;
+
+/// A minion in a list.
+#[derive(Clone, Debug)]
+pub struct MinionEntry {
+    /// Its id
+    pub id: MinionId,
+    /// Whether it is there, and since when
+    pub presence: Presence,
+    /// When it was first accepted
+    pub first_seen: Timestamp,
+    /// Its last authenticated traffic
+    pub last_seen: Timestamp,
+    /// When its agent last said that it started
+    pub started: Option<Timestamp>,
+    /// Where it connects from
+    pub address: Option<String>,
+    /// Its Salt version
+    pub version: Option<String>,
+    /// How it can acknowledge jobs
+    pub ack_method: AckMethod,
+    /// The operator's word about that
+    pub ack_setting: Option<bool>,
+}
+
+/// Everything known of a minion.
+#[derive(Clone, Debug)]
+pub struct MinionDetail {
+    /// What a list shows
+    pub entry: MinionEntry,
+    /// Its key's fingerprint
+    pub fingerprint: Option<String>,
+    /// Its grains, as it last sent them
+    pub grains: Option<Value>,
+    /// When it sent them
+    pub grains_at: Option<Timestamp>,
+}
+
+impl App {
+    /// The accepted minions, all or those of a target, in the order of ids.
+    pub async fn minions(&self, target: Option<&Target>) -> Result<Vec<MinionEntry>, Error> {
+        let members = match target {
+            Some(target) => self.master.resolve(target).await?.0,
+            None => {
+                let mut members = self.master.members();
+                members.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+                members
+            }
+        };
+        Ok(members.iter().map(|member| entry(member)).collect())
+    }
+
+    /// One minion.
+    pub fn minion(&self, id: &str) -> Result<MinionDetail, Error> {
+        let member = self.master.member(id).ok_or_else(|| {
+            Error::NotFound(format!("there is no accepted minion {id:?}; `saltern key list` shows those that wait"))
+        })?;
+        Ok(MinionDetail {
+            entry: entry(&member),
+            fingerprint: member.key().map(saltern_wire::crypto::PublicKey::fingerprint),
+            grains: member.grains(),
+            grains_at: member.facts().grains_at,
+        })
+    }
+
+    /// Sets whether jobs ask this minion to acknowledge; nothing means as the server does.
+    pub async fn set_minion_ack(&self, id: &str, setting: Option<bool>) -> Result<(), Error> {
+        let member = self.master.member(id).ok_or_else(|| Error::NotFound(format!("there is no accepted minion {id:?}")))?;
+        {
+            let mut facts = member.facts();
+            facts.ack_setting = setting;
+            facts.dirty = true;
+        }
+        self.master.record_minions().await;
+        Ok(())
+    }
+}
+
+fn entry(member: &Member) -> MinionEntry {
+    let facts: Facts = member.facts().clone();
+    MinionEntry {
+        id: member.id.clone(),
+        presence: facts.presence,
+        first_seen: facts.first_seen,
+        last_seen: facts.last_seen,
+        started: facts.started,
+        address: facts.address,
+        version: facts.version,
+        ack_method: facts.ack_method,
+        ack_setting: facts.ack_setting,
+    }
+}

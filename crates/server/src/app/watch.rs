@@ -1,0 +1,275 @@
+//! Following one job until every minion has answered or there is no use in waiting longer.
+//!
+//! What is waited for is decided by what is known, not by a fixed time: a minion that has acknowledged is waited for as long
+//! as it says that it is still at it; one that says nothing is given up after a while, with the reason.
+
+use super::{App, ReturnEntry};
+use crate::Error;
+use crate::master::{Member, Presence, Purpose, Submission};
+use saltern_core::event::{JobTag, JobTagKind};
+use saltern_core::ids::{Jid, MinionId};
+use saltern_core::run::RunState;
+use saltern_core::target::Target;
+use saltern_core::time::Timestamp;
+use saltern_core::value::Value;
+use saltern_store::{AckMethod, Event};
+use saltern_wire::load::Fun;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+/// How long a minion is given to say whether it still runs a job.
+const GATHER: Duration = Duration::from_secs(5);
+
+/// A step of a job, as it happens.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// A minion has begun
+    Acked(MinionId),
+    /// A minion has answered
+    Returned(Box<ReturnEntry>),
+    /// Nothing more is waited for; these have not answered
+    Done(Vec<Unanswered>),
+}
+
+/// A minion that did not answer.
+#[derive(Clone, Debug)]
+pub struct Unanswered {
+    /// Which
+    pub minion: MinionId,
+    /// Why, as far as is known
+    pub why: Why,
+}
+
+/// Why a minion did not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is not connected since then
+    Offline(Timestamp),
+    /// It was not heard of since the server started; last seen then
+    NotSeen(Timestamp),
+    /// It is connected and can acknowledge, and did not
+    NotAcknowledged,
+    /// It acknowledged then, and is still at it
+    Running(Timestamp),
+    /// It acknowledged, and now says that it does not run this job: its agent was restarted, or the job was killed
+    Gone,
+    /// It is connected, cannot acknowledge, and said nothing
+    Silent,
+}
+
+/// A job being followed.
+pub struct Watch {
+    app: App,
+    jid: Jid,
+    silent: Duration,
+    feed: broadcast::Receiver<Arc<[Event]>>,
+    waiting: BTreeMap<MinionId, Standing>,
+    ready: VecDeque<Progress>,
+    /// When the silent are asked or given up next
+    patience: Instant,
+    probing: Option<Probe>,
+    done: bool,
+    /// Read the store again: the feed was too quick, or this is the start
+    reload: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    acked: Option<Timestamp>,
+    running: bool,
+    gone: bool,
+}
+
+/// A question to the silent: do you still run it?
+struct Probe {
+    jid: Jid,
+    asked: HashSet<MinionId>,
+    until: Instant,
+}
+
+impl App {
+    /// Follows a job. `silent` is how long a minion that says nothing is waited for.
+    pub async fn watch(&self, jid: Jid, silent: Duration) -> Result<Watch, Error> {
+        // Listen before looking, so that nothing falls between.
+        let feed = self.master.store.feed();
+        let job = self.master.store.job(jid).await?.ok_or_else(|| Error::NotFound(format!("there is no job {jid}")))?;
+        let waiting = job.minions.into_iter().map(|minion| (minion, Standing::default())).collect();
+        Ok(Watch {
+            app: self.clone(),
+            jid,
+            silent,
+            feed,
+            waiting,
+            ready: VecDeque::new(),
+            patience: Instant::now() + silent,
+            probing: None,
+            done: false,
+            reload: true,
+        })
+    }
+}
+
+impl Watch {
+    /// The next step; `None` after [`Progress::Done`].
+    pub async fn next(&mut self) -> Option<Result<Progress, Error>> {
+        loop {
+            if let Some(progress) = self.ready.pop_front() {
+                return Some(Ok(progress));
+            }
+            if self.done {
+                return None;
+            }
+            if self.reload {
+                if let Err(error) = self.read_store().await {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+                continue;
+            }
+            if self.waiting.is_empty() {
+                self.finish();
+                continue;
+            }
+            let until = self.probing.as_ref().map_or(self.patience, |probe| probe.until);
+            match tokio::time::timeout_at(until, self.feed.recv()).await {
+                Ok(Ok(batch)) => {
+                    for event in batch.iter() {
+                        self.heed(event);
+                    }
+                }
+                Ok(Err(broadcast::error::RecvError::Lagged(_))) => self.reload = true,
+                Ok(Err(broadcast::error::RecvError::Closed)) => self.finish(),
+                Err(_) => {
+                    if let Err(error) = self.out_of_patience().await {
+                        self.done = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn read_store(&mut self) -> Result<(), Error> {
+        self.reload = false;
+        let detail = self.app.job(self.jid).await?;
+        for run in detail.runs.iter().filter(|run| run.state == RunState::PickedUp) {
+            if let (Some(standing), Some(at)) = (self.waiting.get_mut(&run.minion), run.picked_up) {
+                standing.acked.get_or_insert(at);
+            }
+        }
+        for returned in detail.returns {
+            if self.waiting.remove(&returned.minion).is_some() {
+                self.ready.push_back(Progress::Returned(Box::new(returned)));
+            }
+        }
+        Ok(())
+    }
+
+    fn heed(&mut self, event: &Event) {
+        let Some(JobTag { jid, kind }) = JobTag::parse(&event.event.tag) else { return };
+        let Some(minion) = &event.event.minion else { return };
+        if let Some(probe) = &mut self.probing
+            && jid == probe.jid
+            && matches!(kind, JobTagKind::Ret(_))
+        {
+            probe.asked.remove(minion);
+            let running = crate::body::unpack(&event.event.body).ok().and_then(|load| load.get("return").map(Value::is_truthy));
+            if let Some(standing) = self.waiting.get_mut(minion) {
+                standing.running = running == Some(true);
+                standing.gone = running == Some(false);
+            }
+            return;
+        }
+        if jid != self.jid || !self.waiting.contains_key(minion) {
+            return;
+        }
+        match kind {
+            JobTagKind::Ack(_) => {
+                if let Some(standing) = self.waiting.get_mut(minion)
+                    && standing.acked.replace(event.event.at).is_none()
+                {
+                    self.ready.push_back(Progress::Acked(minion.clone()));
+                }
+            }
+            JobTagKind::Ret(_) => {
+                if let Ok(load) = crate::body::unpack(&event.event.body) {
+                    let verdict = saltern_core::run::judge(load.get("retcode").unwrap_or(&Value::Nil), load.get("success").unwrap_or(&Value::Nil));
+                    self.ready.push_back(Progress::Returned(Box::new(ReturnEntry {
+                        minion: minion.clone(),
+                        at: event.event.at,
+                        retcode: verdict.retcode,
+                        success: verdict.success,
+                        value: load.get("return").cloned().unwrap_or_default(),
+                        load,
+                    })));
+                }
+                self.waiting.remove(minion);
+            }
+            _ => {}
+        }
+        self.patience = Instant::now() + self.silent;
+    }
+
+    /// Nothing was heard for a while: ask those who may still be at it, give up on the others.
+    async fn out_of_patience(&mut self) -> Result<(), Error> {
+        if self.probing.take().is_some() {
+            // The answers are in. Those who still run it are waited for; a return may be right behind a "no".
+            if self.waiting.values().any(|standing| standing.running) {
+                self.waiting.values_mut().for_each(|standing| standing.running = false);
+                self.patience = Instant::now() + self.silent;
+            } else {
+                self.finish();
+            }
+            return Ok(());
+        }
+        let worth_asking: Vec<MinionId> = self.waiting.keys().filter(|minion| self.is_present(minion)).cloned().collect();
+        if worth_asking.is_empty() {
+            self.finish();
+            return Ok(());
+        }
+        let submission = Submission {
+            target: Target::list(worth_asking.iter().map(MinionId::as_str)),
+            fun: Fun::from("saltutil.find_job"),
+            arg: vec![self.jid.into()],
+            user: "saltern".into(),
+            origin: "server".into(),
+            ack: Some(false),
+            metadata: None,
+            ret: String::new(),
+            purpose: Purpose::Internal,
+        };
+        let asked = self.app.master.submit(submission).await?;
+        self.probing = Some(Probe { jid: asked.jid, asked: worth_asking.into_iter().collect(), until: Instant::now() + GATHER });
+        Ok(())
+    }
+
+    fn is_present(&self, minion: &MinionId) -> bool {
+        let presence = self.app.master.member(minion.as_str()).map(|member| member.facts().presence);
+        !matches!(presence, None | Some(Presence::Absent(_)))
+    }
+
+    fn finish(&mut self) {
+        self.done = true;
+        let unanswered = std::mem::take(&mut self.waiting).into_iter().map(|(minion, standing)| {
+            let member = self.app.master.member(minion.as_str());
+            Unanswered { why: why(standing, member.as_deref()), minion }
+        });
+        self.ready.push_back(Progress::Done(unanswered.collect()));
+    }
+}
+
+fn why(standing: Standing, member: Option<&Member>) -> Why {
+    let Some(member) = member else { return Why::Silent };
+    let facts = member.facts();
+    match (standing, facts.presence) {
+        (Standing { acked: Some(_), gone: true, .. }, _) => Why::Gone,
+        (Standing { acked: Some(at), .. }, _) => Why::Running(at),
+        (_, Presence::Absent(since)) => Why::Offline(since),
+        (_, Presence::Unknown) => Why::NotSeen(facts.last_seen),
+        (_, Presence::Present(_)) if facts.ack_method != AckMethod::None => Why::NotAcknowledged,
+        (_, Presence::Present(_)) => Why::Silent,
+    }
+}

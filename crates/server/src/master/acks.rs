@@ -1,0 +1,156 @@
+//! How each kind of minion is made to say that it has begun a job.
+//!
+//! Salt 3008 and newer have a field for it, `start_event`. Older stock minions get a small executor of ours, synced when
+//! they come up. A job that names an executor which the minion does not have is *not run* by it, so the executor is named
+//! only towards minions that have confirmed it, and a job for both kinds is published in two parts.
+
+use super::{Master, Member, Purpose, Submission};
+use saltern_core::target::Target;
+use saltern_core::value::Value;
+use saltern_store::AckMethod;
+use saltern_wire::load::{Fun, Return};
+use std::sync::Arc;
+
+/// The executor's name, as jobs name it.
+pub(super) const EXECUTOR: &str = "saltern_ack";
+
+/// The function that brings it to a minion.
+pub(super) const SYNC: &str = "saltutil.sync_executors";
+
+/// The executor, as the file server offers it in every environment: were it missing in one, a sync from there would
+/// remove it from the minion.
+pub(crate) const EXECUTOR_FILE: (&str, &[u8]) = ("_executors/saltern_ack.py", include_bytes!("saltern_ack.py"));
+
+/// First line of Salt that has `start_event`.
+const START_EVENT_FROM: u32 = 3008;
+
+/// How the jobs of one publish ask for acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ask {
+    /// Nothing is asked
+    Nothing,
+    /// `start_event`; older minions ignore it
+    StartEvent,
+    /// Our executor
+    Executor,
+}
+
+/// What to ask of a minion, given what the job, the minion's setting and the server say, in this order.
+pub(super) fn ask(job: Option<bool>, minion: Option<bool>, server: bool, method: AckMethod) -> Ask {
+    if !job.or(minion).unwrap_or(server) {
+        return Ask::Nothing;
+    }
+    match method {
+        AckMethod::Executor => Ask::Executor,
+        // Whoever has no way to acknowledge ignores the field, and may share the publish with those who have.
+        AckMethod::StartEvent | AckMethod::Native | AckMethod::None => Ask::StartEvent,
+    }
+}
+
+/// The way a stock minion of this version can acknowledge, before anything is synced to it.
+pub(super) fn method_of(version: &str, now: AckMethod) -> AckMethod {
+    let line = version.split('.').next().and_then(|line| line.parse::<u32>().ok());
+    match (line, now) {
+        (_, AckMethod::Native) => AckMethod::Native,
+        (Some(line), _) if line >= START_EVENT_FROM => AckMethod::StartEvent,
+        (_, AckMethod::Executor) => AckMethod::Executor,
+        _ => AckMethod::None,
+    }
+}
+
+impl Master {
+    /// Brings the executor to a minion that needs it. Called when it comes up; costs nothing for the others.
+    pub(super) fn prepare_acks(self: &Arc<Self>, member: &Arc<Member>) {
+        let wanted = {
+            let mut facts = member.facts();
+            // Its cache may have been emptied while it was down: until it confirms, the executor is not named.
+            if facts.ack_method == AckMethod::Executor {
+                facts.ack_method = AckMethod::None;
+                facts.dirty = true;
+            }
+            facts.ack_method == AckMethod::None && facts.ack_setting.unwrap_or(self.config.job_ack)
+        };
+        if !wanted {
+            return;
+        }
+        let (master, id) = (self.clone(), member.id.clone());
+        self.tasks.spawn(crate::tasks::Kind::Errand, "sync the ack executor", async move {
+            let submission = Submission {
+                target: Target::list([id.as_str()]),
+                fun: Fun::from(SYNC),
+                arg: Vec::new(),
+                user: "saltern".into(),
+                origin: "server".into(),
+                ack: Some(false),
+                metadata: None,
+                ret: String::new(),
+                purpose: Purpose::Internal,
+            };
+            if let Err(error) = master.submit(submission).await {
+                tracing::warn!(minion = %id, %error, "cannot sync the ack executor");
+            }
+        });
+    }
+
+    /// A minion has answered the sync.
+    pub(super) fn ack_prepared(&self, member: &Arc<Member>, outcome: Option<bool>) {
+        let Some(success) = outcome else { return };
+        let mut facts = member.facts();
+        if facts.ack_method == AckMethod::None && success {
+            facts.ack_method = AckMethod::Executor;
+            facts.dirty = true;
+        }
+    }
+
+    /// Whether a return says that the job was not run because the executor is gone.
+    pub(super) fn says_executor_is_missing(&self, returned: &Return) -> bool {
+        returned.value().as_str().is_some_and(|text| text.contains("Executor 'saltern_ack' is not available"))
+    }
+
+    /// The executor is gone from a minion: stop naming it, and bring it back.
+    pub(super) fn ack_executor_lost(self: &Arc<Self>, member: &Arc<Member>) {
+        tracing::warn!(minion = %member.id, "the ack executor is gone from it, syncing it again");
+        self.prepare_acks(member);
+    }
+
+    /// Notes a minion's Salt version, from its grains.
+    pub(super) fn note_version(&self, member: &Arc<Member>, grains: &Value) {
+        let Some(version) = grains.get("saltversion").and_then(Value::as_str) else { return };
+        let mut facts = member.facts();
+        let method = method_of(version, facts.ack_method);
+        if facts.version.as_deref() != Some(version) || facts.ack_method != method {
+            facts.version = Some(version.to_owned());
+            facts.ack_method = method;
+            facts.dirty = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_job_speaks_before_the_minion_and_the_minion_before_the_server() {
+        let method = AckMethod::StartEvent;
+        assert_eq!(ask(Some(false), Some(true), true, method), Ask::Nothing);
+        assert_eq!(ask(None, Some(false), true, method), Ask::Nothing);
+        assert_eq!(ask(None, None, true, method), Ask::StartEvent);
+        assert_eq!(ask(Some(true), Some(false), false, method), Ask::StartEvent);
+    }
+
+    #[test]
+    fn the_executor_is_named_only_where_it_is_known_to_be() {
+        assert_eq!(ask(None, None, true, AckMethod::None), Ask::StartEvent);
+        assert_eq!(ask(None, None, true, AckMethod::Executor), Ask::Executor);
+    }
+
+    #[test]
+    fn methods_follow_the_version() {
+        assert_eq!(method_of("3008.3", AckMethod::None), AckMethod::StartEvent);
+        assert_eq!(method_of("3006.28", AckMethod::None), AckMethod::None);
+        assert_eq!(method_of("3006.28", AckMethod::Executor), AckMethod::Executor);
+        assert_eq!(method_of("3008.3", AckMethod::Executor), AckMethod::StartEvent);
+        assert_eq!(method_of("odd", AckMethod::None), AckMethod::None);
+    }
+}

@@ -1,0 +1,254 @@
+//! The key book: what was decided about every key, and the decisions of operators.
+//!
+//! A mirror of the store, so that a sign-in needs no database to be judged. A decision is written to the store first and to
+//! the book after; decisions are made one at a time.
+
+use super::{Master, Member, entry};
+use crate::app::{Caller, KeyEntry, KeyMatch};
+use crate::{Error, clock};
+use saltern_core::ids::MinionId;
+use saltern_core::keys::KeyState;
+use saltern_core::target::Glob;
+use saltern_core::time::Timestamp;
+use saltern_core::value::Value;
+use saltern_store::{AuditEntry, Key, KeySlot};
+use saltern_wire::crypto::PublicKey;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// What an operator can decide about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyVerb {
+    /// Let it in
+    Accept,
+    /// Keep it out
+    Reject,
+    /// Forget it: the minion may present itself again
+    Delete,
+}
+
+/// Every key there is.
+pub(crate) struct KeyBook {
+    keys: RwLock<BTreeMap<(MinionId, KeySlot), KeyEntry>>,
+    /// Held while a decision is on its way to the store
+    pub(super) deciding: tokio::sync::Mutex<()>,
+}
+
+impl KeyBook {
+    pub(crate) fn new(keys: Vec<Key>) -> Self {
+        let entry = |key: Key| {
+            let state = KeyState::parse(&key.state)?;
+            let Key { minion, slot, pem, fingerprint, since, .. } = key;
+            Some(((minion.clone(), slot), KeyEntry { minion, state, fingerprint, pem, since }))
+        };
+        Self { keys: RwLock::new(keys.into_iter().filter_map(entry).collect()), deciding: tokio::sync::Mutex::default() }
+    }
+
+    /// Every key, in the order of ids.
+    pub(crate) fn list(&self) -> Vec<KeyEntry> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The ids that are accepted, with their keys.
+    pub(crate) fn accepted(&self) -> Vec<(MinionId, String)> {
+        let accepted = |key: KeyEntry| (key.state == KeyState::Accepted).then_some((key.minion, key.pem));
+        self.list().into_iter().filter_map(accepted).collect()
+    }
+
+    /// The current key of an id.
+    pub(super) fn current(&self, id: &MinionId) -> Option<(KeyState, String)> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(&(id.clone(), KeySlot::Current)).map(|key| (key.state, key.pem.clone()))
+    }
+
+    /// Keys that wait for a decision.
+    pub(super) fn pending(&self) -> usize {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.values().filter(|key| key.state == KeyState::Unaccepted).count()
+    }
+
+    fn apply(&self, put: &[KeyEntry], remove: &[(MinionId, KeySlot)]) {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        for place in remove {
+            keys.remove(place);
+        }
+        for key in put {
+            keys.insert((key.minion.clone(), slot(key.state)), key.clone());
+        }
+    }
+}
+
+impl Master {
+    /// Carries out an operator's decision; returns the ids it applied to.
+    pub(crate) async fn decide_keys(
+        &self,
+        caller: &Caller,
+        verb: KeyVerb,
+        which: &KeyMatch,
+        also: &[KeyState],
+    ) -> Result<Vec<MinionId>, Error> {
+        let _turn = self.keys.deciding.lock().await;
+        let meant: Vec<KeyEntry> = self.keys.list().into_iter().filter(|key| which.means(&key.minion) && verb.applies(key.state, also)).collect();
+        if meant.is_empty() {
+            return match which {
+                KeyMatch::All => Ok(Vec::new()),
+                _ => Err(Error::NotFound(format!("no key matches that can be {}", verb.done()))),
+            };
+        }
+        let (mut put, mut remove) = (Vec::new(), Vec::new());
+        let now = clock::now();
+        for key in &meant {
+            remove.push((key.minion.clone(), slot(key.state)));
+            if let Some(state) = verb.state() {
+                put.push(KeyEntry { state, since: now, ..key.clone() });
+            }
+        }
+        let mut ids: Vec<MinionId> = meant.into_iter().map(|key| key.minion).collect();
+        ids.dedup();
+        self.commit_keys(put, remove, Some((caller, verb)), &ids, Vec::new()).await?;
+        if verb != KeyVerb::Accept {
+            // Whoever is thrown out still knows the shared key.
+            self.rotate(false)?;
+        }
+        Ok(ids)
+    }
+
+    /// Writes keys to the store, then to the book, then lets members in or out accordingly.
+    pub(super) async fn commit_keys(
+        &self,
+        put: Vec<KeyEntry>,
+        remove: Vec<(MinionId, KeySlot)>,
+        decision: Option<(&Caller, KeyVerb)>,
+        ids: &[MinionId],
+        mut events: Vec<saltern_store::NewEvent>,
+    ) -> Result<(), Error> {
+        let now = clock::now();
+        let mut audit = Vec::new();
+        if let Some((caller, verb)) = decision {
+            for id in ids {
+                events.push(key_event(now, verb, id, &put));
+                audit.push(AuditEntry {
+                    at: now,
+                    who: caller.who.clone(),
+                    origin: caller.origin.clone(),
+                    what: format!("key.{}", verb.word()),
+                    subject: id.to_string(),
+                    detail: "{}".into(),
+                });
+            }
+            if verb != KeyVerb::Accept {
+                events.push(entry(now, "key".into(), Value::map([("rotate_aes_key", true)]), None, None));
+            }
+        }
+        let row = |key: &KeyEntry| Key {
+            minion: key.minion.clone(),
+            slot: slot(key.state),
+            state: key.state.as_str().into(),
+            pem: key.pem.clone(),
+            fingerprint: key.fingerprint.clone(),
+            since: key.since,
+        };
+        // Removals of places that are written anew would take the new key away.
+        let gone = remove.iter().filter(|place| !put.iter().any(|key| (&key.minion, slot(key.state)) == (&place.0, place.1)));
+        self.store.change_keys(put.iter().map(row).collect(), gone.cloned().collect(), events, audit).await?;
+        self.keys.apply(&put, &remove);
+        for id in put.iter().map(|key| &key.minion).chain(remove.iter().map(|(id, _)| id)) {
+            self.admit_or_expel(id, now);
+        }
+        self.record_minions().await;
+        Ok(())
+    }
+
+    /// Brings the members in line with the book for one id.
+    fn admit_or_expel(&self, id: &MinionId, now: Timestamp) {
+        let current = self.keys.current(id);
+        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
+        match current {
+            Some((KeyState::Accepted, pem)) => {
+                let known = members.get(id).map(|member| (member.pem == pem, member.row()));
+                if !matches!(known, Some((true, _))) {
+                    let known = known.map(|(_, row)| row);
+                    members.insert(id.clone(), Arc::new(Member::new(id.clone(), pem, known.as_ref(), now)));
+                }
+            }
+            _ => drop(members.remove(id)),
+        }
+    }
+}
+
+/// A key as it is kept, with its fingerprint.
+pub(super) fn key_entry(minion: &MinionId, state: KeyState, pem: &str, now: Timestamp) -> KeyEntry {
+    let fingerprint = PublicKey::from_pem(pem).map_or_else(|_| "unusable".into(), |key| key.fingerprint());
+    KeyEntry { minion: minion.clone(), state, fingerprint, pem: pem.to_owned(), since: now }
+}
+
+pub(super) const fn slot(state: KeyState) -> KeySlot {
+    match state {
+        KeyState::Unaccepted | KeyState::Accepted | KeyState::Rejected => KeySlot::Current,
+        KeyState::Denied => KeySlot::Denied,
+    }
+}
+
+fn key_event(now: Timestamp, verb: KeyVerb, id: &MinionId, put: &[KeyEntry]) -> saltern_store::NewEvent {
+    let mut body = vec![("result", Value::from(true)), ("act", verb.event_word().into()), ("id", id.into())];
+    if let Some(key) = put.iter().find(|key| key.minion == *id) {
+        body.push(("pub", key.pem.as_str().into()));
+    }
+    entry(now, "salt/key".into(), Value::map(body), Some(id), None)
+}
+
+impl KeyVerb {
+    /// Whether it applies to keys in this state: the usual ones, and those named besides.
+    fn applies(self, state: KeyState, also: &[KeyState]) -> bool {
+        let usual = match self {
+            Self::Accept | Self::Reject => state == KeyState::Unaccepted,
+            Self::Delete => true,
+        };
+        usual || also.contains(&state)
+    }
+
+    const fn state(self) -> Option<KeyState> {
+        match self {
+            Self::Accept => Some(KeyState::Accepted),
+            Self::Reject => Some(KeyState::Rejected),
+            Self::Delete => None,
+        }
+    }
+
+    /// The verb.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Reject => "reject",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// What was done.
+    pub const fn done(self) -> &'static str {
+        match self {
+            Self::Accept => "accepted",
+            Self::Reject => "rejected",
+            Self::Delete => "deleted",
+        }
+    }
+
+    /// The word of Salt 3008 in `salt/key`.
+    const fn event_word(self) -> &'static str {
+        match self {
+            Self::Accept => "accepted",
+            Self::Reject => "rejected",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+impl KeyMatch {
+    fn means(&self, id: &MinionId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Glob(pattern) => Glob::new(pattern).matches(id.as_str()),
+            Self::Ids(ids) => ids.iter().any(|wanted| wanted == id.as_str()),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One accepted minion while the server runs: its key, its session, what was seen of it.
+//!
+//! Every request looks its sender up here, so nothing in this file waits for anything: short locks, no database.
+
+use super::replay::Window;
+use super::ring::Ring;
+use crate::body;
+use saltern_core::ids::MinionId;
+use saltern_core::time::Timestamp;
+use saltern_core::value::Value;
+use saltern_store::{AckMethod, Body, Minion};
+use saltern_wire::crypto::{Crypticle, PublicKey, same};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// An accepted minion.
+pub(crate) struct Member {
+    pub(crate) id: MinionId,
+    pub(crate) pem: String,
+    key: OnceLock<Option<PublicKey>>,
+    /// The one token its key can make, once it has been verified: comparing is much cheaper than verifying again.
+    token: OnceLock<Vec<u8>>,
+    session: Mutex<Option<Session>>,
+    replay: Mutex<Window>,
+    facts: Mutex<Facts>,
+}
+
+#[derive(Clone)]
+struct Session {
+    generation: u64,
+    current: Arc<Crypticle>,
+    previous: Option<Arc<Crypticle>>,
+}
+
+/// What was seen of a minion.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) first_seen: Timestamp,
+    pub(crate) last_seen: Timestamp,
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) address: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) ack_method: AckMethod,
+    pub(crate) ack_setting: Option<bool>,
+    /// Open connections that have shown a valid session
+    pub(crate) connections: usize,
+    /// Since when it is there, or not there; nothing when that is not known since the server started
+    pub(crate) presence: Presence,
+    /// Its grains, packed: decoded only when a target asks for them
+    pub(crate) grains: Option<Arc<Body>>,
+    pub(crate) grains_at: Option<Timestamp>,
+    /// The pillar it was last given, packed, if it is not large
+    pub(crate) pillar: Option<Arc<Body>>,
+    /// Whether there is something to write to the store
+    pub(crate) dirty: bool,
+}
+
+/// Whether a minion is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Nothing was heard of it since the server started
+    Unknown,
+    /// It has an authenticated connection, since then
+    Present(Timestamp),
+    /// Its last authenticated connection closed then
+    Absent(Timestamp),
+}
+
+impl Member {
+    pub(crate) fn new(id: MinionId, pem: String, known: Option<&Minion>, now: Timestamp) -> Self {
+        let facts = Facts {
+            first_seen: known.map_or(now, |minion| minion.first_seen),
+            last_seen: known.map_or(now, |minion| minion.last_seen),
+            started: known.and_then(|minion| minion.started),
+            address: known.and_then(|minion| minion.address.clone()),
+            version: known.and_then(|minion| minion.version.clone()),
+            ack_method: known.map(|minion| minion.ack_method).unwrap_or_default(),
+            ack_setting: known.and_then(|minion| minion.ack_setting),
+            connections: 0,
+            presence: Presence::Unknown,
+            grains: None,
+            grains_at: None,
+            pillar: None,
+            dirty: known.is_none(),
+        };
+        Self {
+            id,
+            pem,
+            key: OnceLock::new(),
+            token: OnceLock::new(),
+            session: Mutex::default(),
+            replay: Mutex::default(),
+            facts: Mutex::new(facts),
+        }
+    }
+
+    /// Its public key; none if what was accepted is not a usable key.
+    pub(crate) fn key(&self) -> Option<&PublicKey> {
+        self.key.get_or_init(|| PublicKey::from_pem(&self.pem).ok()).as_ref()
+    }
+
+    /// Its session in this generation of keys, and the one before.
+    pub(crate) fn session(&self, ring: &Ring) -> (Arc<Crypticle>, Option<Arc<Crypticle>>) {
+        let mut slot = lock(&self.session);
+        let session = match &*slot {
+            Some(session) if session.generation == ring.generation => session.clone(),
+            _ => {
+                let make = |key| Arc::new(Crypticle::new(&key));
+                let fresh = Session {
+                    generation: ring.generation,
+                    current: make(ring.keys.session_key(&self.id, &self.pem)),
+                    previous: ring.keys.previous_session_key(&self.id, &self.pem).map(make),
+                };
+                *slot = Some(fresh.clone());
+                fresh
+            }
+        };
+        (session.current, session.previous)
+    }
+
+    /// Whether this token was made with its private key. Costs an RSA operation the first time only.
+    pub(crate) fn has_made(&self, token: &[u8]) -> bool {
+        match self.token.get() {
+            Some(known) => same(known, token),
+            None => {
+                let good = self.key().is_some_and(|key| key.is_token(token));
+                if good {
+                    let _ = self.token.set(token.to_vec());
+                }
+                good
+            }
+        }
+    }
+
+    pub(crate) fn replay(&self) -> MutexGuard<'_, Window> {
+        lock(&self.replay)
+    }
+
+    pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
+        lock(&self.facts)
+    }
+
+    /// Its grains, decoded.
+    pub(crate) fn grains(&self) -> Option<Value> {
+        let packed = self.facts().grains.clone()?;
+        body::unpack(&packed).ok()
+    }
+
+    /// The pillar it was last given, decoded.
+    pub(crate) fn pillar(&self) -> Option<Value> {
+        let packed = self.facts().pillar.clone()?;
+        body::unpack(&packed).ok()
+    }
+
+    /// Notes authenticated traffic.
+    pub(crate) fn seen(&self, now: Timestamp) {
+        let mut facts = self.facts();
+        // Once in a while is enough for "last seen", and spares the database.
+        if now.since(facts.last_seen).as_secs() >= 10 {
+            facts.dirty = true;
+        }
+        facts.last_seen = now;
+        if !matches!(facts.presence, Presence::Present(_)) {
+            facts.presence = Presence::Present(now);
+        }
+    }
+
+    /// Notes one more authenticated connection; tells whether it is the first.
+    pub(crate) fn connected(&self, address: String) -> bool {
+        let mut facts = self.facts();
+        facts.connections += 1;
+        if facts.address.as_ref() != Some(&address) {
+            facts.address = Some(address);
+            facts.dirty = true;
+        }
+        facts.connections == 1
+    }
+
+    /// Notes one connection fewer; tells whether it was the last.
+    pub(crate) fn disconnected(&self, now: Timestamp) -> bool {
+        let mut facts = self.facts();
+        facts.connections = facts.connections.saturating_sub(1);
+        if facts.connections == 0 {
+            facts.presence = Presence::Absent(now);
+            facts.dirty = true;
+        }
+        facts.connections == 0
+    }
+
+    /// What the store keeps of it.
+    pub(crate) fn row(&self) -> Minion {
+        let facts = self.facts();
+        Minion {
+            id: self.id.clone(),
+            first_seen: facts.first_seen,
+            last_seen: facts.last_seen,
+            started: facts.started,
+            address: facts.address.clone(),
+            version: facts.version.clone(),
+            ack_method: facts.ack_method,
+            ack_setting: facts.ack_setting,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

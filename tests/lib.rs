@@ -1,1 +1,72 @@
-//! End to end
+//! What the end-to-end tests share: our server with one stock minion of each line signed in.
+//!
+//! A test here knows what an operator knows: commands, files, exit codes, processes. It starts the real binary and real
+//! minions (`saltern-testkit`), and never calls into our crates.
+//!
+//! A new file of tests gets a `[[test]]` entry in `Cargo.toml`. A test that needs minions begins with
+//! `let Some(fleet) = Fleet::start("", &[]).await else { return };`: where Salt is not installed it is skipped aloud.
+
+use std::time::Duration;
+
+use saltern_testkit::process::Saltern;
+use saltern_testkit::salt::{self, Salt, StockMinion};
+use saltern_testkit::wait;
+use serde_json::Value;
+
+/// How long minions may take to start, sign in and answer: Python needs seconds to start, more when three do at once.
+pub const SIGN_IN: Duration = Duration::from_secs(120);
+
+/// A server that accepts every key, and stock minions that have answered it.
+#[derive(Debug)]
+pub struct Fleet {
+    /// The server.
+    pub server: Saltern,
+    /// The minions, oldest line first; their ids are `m3006`, `m3007`, `m3008`.
+    pub minions: Vec<StockMinion>,
+}
+
+impl Fleet {
+    /// Starts a server and one stock minion of each installed line, and waits until each has answered a ping.
+    ///
+    /// `config` and `flags` are the server's. Nothing where no Salt is installed.
+    pub async fn start(config: &str, flags: &[&str]) -> Option<Fleet> {
+        Fleet::start_with(config, flags, &salt::versions(), "").await
+    }
+
+    /// Like [`Fleet::start`], with chosen versions and more lines for each minion's configuration.
+    pub async fn start_with(config: &str, flags: &[&str], versions: &[Salt], minion_config: &str) -> Option<Fleet> {
+        if versions.is_empty() {
+            return None;
+        }
+        let mut all_flags = vec!["--auto-accept"];
+        all_flags.extend(flags);
+        let server = Saltern::start(config, &all_flags).await;
+        let start = |salt: &Salt| StockMinion::start(salt, &format!("m{}", salt.line), server.ports(), minion_config);
+        let minions = versions.iter().map(start).collect();
+        let fleet = Fleet { server, minions };
+        fleet.wait_for_all().await;
+        Some(fleet)
+    }
+
+    /// Waits until every minion answers a ping: after the start, and after somebody was killed.
+    pub async fn wait_for_all(&self) {
+        wait::until_ok("every minion to answer a ping", SIGN_IN, async || {
+            let answers = self.server.cli_json(&["run", "-t", "5", "*", "test.ping"]).await;
+            let all = self.minions.iter().all(|minion| answers[minion.id()] == true);
+            if all { Ok(()) } else { Err(answers.to_string()) }
+        })
+        .await;
+    }
+
+    /// Runs a function and gives `{minion: return}`.
+    pub async fn run(&self, target: &str, function: &str, arguments: &[&str]) -> Value {
+        let mut command = vec!["run", target, function];
+        command.extend(arguments);
+        self.server.cli_json(&command).await
+    }
+
+    /// The ids of the minions.
+    pub fn ids(&self) -> Vec<&str> {
+        self.minions.iter().map(StockMinion::id).collect()
+    }
+}

@@ -42,7 +42,7 @@ use jobs::JobCache;
 use ring::Ring;
 use saltern_core::ids::{JidSource, MinionId};
 use saltern_render::fileserver::FileRoots;
-use pillar::Compiler;
+use pillar::Pillars;
 use saltern_store::Store;
 use saltern_wire::crypto::PrivateKey;
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ pub(crate) struct Master {
     jobs: JobCache,
     jids: Mutex<JidSource>,
     pub(crate) files: Arc<FileRoots>,
-    pillar: Arc<Compiler>,
+    pillars: Arc<Pillars>,
     /// RSA work of sign-ins
     pub(crate) pool: Pool,
     /// Pillar compilations under way; more wait
@@ -90,7 +90,7 @@ impl Master {
     pub(crate) fn new(parts: Parts) -> Result<(Arc<Self>, PublishQueue), Error> {
         let Parts { config, store, rsa, keys, tasks, book, members, files, pool, jids, renders } = parts;
         let (publisher, queue) = publish::Publisher::new();
-        let pillar = pillar::compiler(&config)?;
+        let pillars = Arc::new(Pillars::new(&config)?);
         let master = Self {
             ring: RwLock::new(Arc::new(Ring::new(0, keys, &rsa)?)),
             keys: book,
@@ -98,7 +98,7 @@ impl Master {
             jobs: JobCache::default(),
             jids: Mutex::new(jids),
             files: Arc::new(files),
-            pillar: Arc::new(pillar),
+            pillars,
             renders: Semaphore::new(renders.max(1)),
             config,
             store,

@@ -1,0 +1,162 @@
+//! Where `make setup` puts things, and how to find them again.
+//!
+//! `xtask` writes what this module reads, and both use it, so that there is one idea of the cache's layout:
+//! `salt-<version>/` is a Python environment, `salt-<line>.stamp` says which one stands for a release line.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A release line of Salt that minions in the field run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Line {
+    /// 3006.x, the long-term line.
+    L3006,
+    /// 3007.x.
+    L3007,
+    /// 3008.x, the first with acknowledgement by start event.
+    L3008,
+}
+
+impl Line {
+    /// All supported lines, oldest first.
+    pub const ALL: [Line; 3] = [Line::L3006, Line::L3007, Line::L3008];
+
+    /// The line's number, as in its version: `3006`.
+    pub fn number(self) -> u32 {
+        match self {
+            Line::L3006 => 3006,
+            Line::L3007 => 3007,
+            Line::L3008 => 3008,
+        }
+    }
+
+    /// The release every test result refers to, unless it no longer installs.
+    pub fn preferred_version(self) -> &'static str {
+        match self {
+            Line::L3006 => "3006.28",
+            Line::L3007 => "3007.15",
+            Line::L3008 => "3008.3",
+        }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number())
+    }
+}
+
+/// An installed, unmodified Salt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Salt {
+    /// The line it belongs to.
+    pub line: Line,
+    /// The exact release, `3006.28`.
+    pub version: String,
+    /// Its Python environment.
+    pub root: PathBuf,
+}
+
+impl Salt {
+    /// The path of one of its programs: `salt-minion`, `salt-call`, `salt-master`, `salt`, `python`.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.root.join("bin").join(name)
+    }
+
+    /// The Salt that stands for a line, or nothing when `make setup` has not installed one.
+    pub fn installed(line: Line) -> Option<Salt> {
+        Salt::read_stamp(&cache_dir(), line)
+    }
+
+    /// Remembers this Salt as the one that stands for its line.
+    pub fn write_stamp(&self, cache: &Path) -> std::io::Result<()> {
+        std::fs::write(stamp(cache, self.line), format!("{}\n{}\n", self.version, self.root.display()))
+    }
+
+    /// Reads what [`Salt::write_stamp`] wrote, if the environment it names is still there.
+    pub fn read_stamp(cache: &Path, line: Line) -> Option<Salt> {
+        let text = std::fs::read_to_string(stamp(cache, line)).ok()?;
+        let mut lines = text.lines();
+        let salt = Salt { line, version: lines.next()?.to_owned(), root: PathBuf::from(lines.next()?) };
+        salt.program("salt-minion").exists().then_some(salt)
+    }
+}
+
+/// The folder for what is slow to install: `$SALTERN_CACHE`, else `saltern` in the user's cache folder.
+pub fn cache_dir() -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("SALTERN_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("saltern")))
+        .or_else(|| set("HOME").map(|home| home.join(".cache/saltern")))
+        .unwrap_or_else(|| std::env::temp_dir().join("saltern-cache"))
+}
+
+/// The folder of a release's Python environment.
+pub fn salt_dir(cache: &Path, version: &str) -> PathBuf {
+    cache.join(format!("salt-{version}"))
+}
+
+/// The file that says which environment stands for a line.
+pub fn stamp(cache: &Path, line: Line) -> PathBuf {
+    cache.join(format!("salt-{line}.stamp"))
+}
+
+/// The folder with PostgreSQL's server programs: on the path, or where Debian keeps them beside it.
+pub fn postgres_programs() -> Option<PathBuf> {
+    let on_path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    // Every directory is resolved first: an `initdb` linked into the path does not bring `postgres` with it.
+    let on_path = on_path.unwrap_or_default().into_iter().filter_map(|dir| dir.join("initdb").canonicalize().ok());
+    let on_path = on_path.filter_map(|program| program.parent().map(Path::to_owned));
+
+    let mut debian: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .collect();
+    debian.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
+
+    on_path
+        .chain(debian.into_iter().map(|(_, dir)| dir))
+        .find(|dir| ["initdb", "postgres", "createdb", "pg_isready"].iter().all(|program| dir.join(program).is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache_with_minion(name: &str) -> PathBuf {
+        let cache = std::env::temp_dir().join(format!("saltern-installed-{name}-{}", std::process::id()));
+        let bin = salt_dir(&cache, "3006.99").join("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::write(bin.join("salt-minion"), "").unwrap();
+        cache
+    }
+
+    #[test]
+    fn a_stamp_is_read_back_as_it_was_written() {
+        let cache = cache_with_minion("round-trip");
+        let salt = Salt { line: Line::L3006, version: "3006.99".into(), root: salt_dir(&cache, "3006.99") };
+        salt.write_stamp(&cache).unwrap();
+        assert_eq!(Salt::read_stamp(&cache, Line::L3006), Some(salt));
+        assert_eq!(Salt::read_stamp(&cache, Line::L3007), None);
+        std::fs::remove_dir_all(cache).unwrap();
+    }
+
+    #[test]
+    fn a_stamp_for_a_removed_environment_counts_as_none() {
+        let cache = cache_with_minion("removed");
+        let salt = Salt { line: Line::L3006, version: "3006.99".into(), root: salt_dir(&cache, "3006.99") };
+        salt.write_stamp(&cache).unwrap();
+        std::fs::remove_dir_all(&salt.root).unwrap();
+        assert_eq!(Salt::read_stamp(&cache, Line::L3006), None);
+        std::fs::remove_dir_all(cache).unwrap();
+    }
+
+    #[test]
+    fn every_preferred_version_belongs_to_its_line() {
+        for line in Line::ALL {
+            assert!(line.preferred_version().starts_with(&format!("{line}.")));
+        }
+    }
+}

@@ -6,6 +6,8 @@
 //! A new file of tests gets a `[[test]]` entry in `Cargo.toml`. A test that needs minions begins with
 //! `let Some(fleet) = Fleet::start("", &[]).await else { return };`: where Salt is not installed it is skipped aloud.
 
+pub mod tree;
+
 use std::time::Duration;
 
 use saltern_testkit::process::Saltern;
@@ -68,5 +70,12 @@ impl Fleet {
     /// The ids of the minions.
     pub fn ids(&self) -> Vec<&str> {
         self.minions.iter().map(StockMinion::id).collect()
+    }
+
+    /// The stored events whose tag matches a pattern, oldest first.
+    pub async fn events_with_tag(&self, tag: &str) -> Vec<Value> {
+        let listed = self.server.cli(&["event", "--since", "0", "--tag", tag, "--no-follow", "--out", "json"]).await;
+        let lines = String::from_utf8_lossy(&listed.stdout).into_owned();
+        lines.lines().map(|line| serde_json::from_str(line).expect("one event per line")).collect()
     }
 }

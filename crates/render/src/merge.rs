@@ -1,5 +1,7 @@
 //! How two pillar sources become one: Salt's merging strategies.
 
+use std::collections::HashMap;
+
 use saltern_core::value::{Map, Value};
 
 /// `pillar_source_merging_strategy`.
@@ -46,12 +48,21 @@ pub fn merge(base: Map, over: Map, strategy: Strategy, merge_lists: bool) -> Map
 }
 
 /// Salt's `dictupdate.update`: maps are merged at every level, lists appended without repeating if `merge_lists`.
-pub fn update(mut base: Map, over: Map, merge_lists: bool) -> Map {
+pub fn update(base: Map, over: Map, merge_lists: bool) -> Map {
+    let mut entries: Vec<(Value, Value)> = base.into_iter().collect();
+    // Where the text keys are: a pillar may have thousands, and a map alone would look through all of them each time.
+    let places = entries.iter().enumerate().filter_map(|(at, (key, _))| Some((key.as_str()?.to_owned(), at)));
+    let places: HashMap<String, usize> = places.collect();
     for (key, value) in over {
-        let Some(slot) = base.find_mut(&key) else {
-            base.push(key, value);
+        let at = match key.as_str() {
+            Some(text) => places.get(text).copied(),
+            None => entries.iter().position(|(known, _)| *known == key),
+        };
+        let Some(at) = at else {
+            entries.push((key, value));
             continue;
         };
+        let slot = &mut entries[at].1;
         *slot = match (std::mem::take(slot), value) {
             (Value::Map(below), Value::Map(above)) => Value::Map(update(below, above, merge_lists)),
             (Value::List(mut below), Value::List(above)) if merge_lists => {
@@ -62,7 +73,7 @@ pub fn update(mut base: Map, over: Map, merge_lists: bool) -> Map {
             (_, above) => above,
         };
     }
-    base
+    entries.into_iter().collect()
 }
 
 /// Drops the items from `known` on that are among the first `known` already, as Python's `x not in merged` does.

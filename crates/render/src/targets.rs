@@ -19,8 +19,11 @@ const MAX_COMPILED: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Targets {
     nodegroups: Nodegroups,
-    compiled: Mutex<HashMap<(String, String), Result<Arc<Matcher>, String>>>,
+    /// By expression and type; what cannot be compiled is remembered too.
+    compiled: Mutex<HashMap<(String, String), Compiled>>,
 }
+
+type Compiled = Result<Arc<Matcher>, String>;
 
 impl Targets {
     /// An empty memory that knows these nodegroups.
@@ -34,7 +37,7 @@ impl Targets {
         Arc::new(move |target, kind| targets.compiled(target, kind).map(|matcher| matcher.matches(&minion)))
     }
 
-    fn compiled(&self, target: &str, kind: &str) -> Result<Arc<Matcher>, String> {
+    fn compiled(&self, target: &str, kind: &str) -> Compiled {
         let key = (target.to_owned(), kind.to_owned());
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = compiled.get(&key) {

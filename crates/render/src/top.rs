@@ -73,7 +73,9 @@ impl TopFile {
                 return malformed(&format!("Environment {} in top file is not formed as a string", env.key_text()));
             };
             if env == "include" {
-                let Value::List(names) = targets else { return malformed("include in top file is not formed as a list") };
+                let Value::List(names) = targets else {
+                    return malformed("include in top file is not formed as a list");
+                };
                 top.include.extend(names.iter().filter_map(Value::as_str).map(str::to_owned));
                 continue;
             }
@@ -308,7 +310,10 @@ mod tests {
         assert_eq!(names(&top), expect(&[("base", &["a"]), ("dev", &["d"])]));
         let mut tops = files(&[("base", BASE)]);
         tops.push(("dev".to_owned(), Vec::new()));
-        assert_eq!(names(&Top::merge_states(&tops, Merging::Same, "base")), expect(&[("base", &["a"]), ("dev", &["b"])]));
+        assert_eq!(
+            names(&Top::merge_states(&tops, Merging::Same, "base")),
+            expect(&[("base", &["a"]), ("dev", &["b"])])
+        );
     }
 
     #[test]
@@ -319,8 +324,10 @@ mod tests {
 
     #[test]
     fn match_types_reach_the_matcher() {
-        let top = Top::merge_pillar([&file("base:\n  'os:Debian':\n    - match: grain\n    - a\n  web*: [b]\n  x: [c]\n")]);
-        let is_match = |target: &str, kind: &str| matches!((target, kind), ("os:Debian", "grain") | ("web*", "compound"));
+        let top =
+            Top::merge_pillar([&file("base:\n  'os:Debian':\n    - match: grain\n    - a\n  web*: [b]\n  x: [c]\n")]);
+        let is_match =
+            |target: &str, kind: &str| matches!((target, kind), ("os:Debian", "grain") | ("web*", "compound"));
         assert_eq!(top.matching(None, is_match).unwrap(), expect(&[("base", &["a", "b"])]));
         assert!(top.matching(Some("dev"), is_match).unwrap().is_empty());
     }
@@ -333,7 +340,8 @@ mod tests {
 
     #[test]
     fn malformed_tops_are_told() {
-        for (text, word) in [("[a]", "dict"), ("base:", "dict"), ("base: {'*': a}", "list"), ("base: {'*': }", "list")] {
+        for (text, word) in [("[a]", "dict"), ("base:", "dict"), ("base: {'*': a}", "list"), ("base: {'*': }", "list")]
+        {
             let err = TopFile::parse(&yaml::load(text).unwrap()).unwrap_err();
             assert!(err.to_string().contains(word), "{text}: {err}");
         }

@@ -63,6 +63,7 @@ pub struct Config {
     pub peer: Vec<(String, Vec<String>)>,
     pub job_ack: bool,
     pub auth_events: bool,
+    pub presence_events: bool,
     pub minion_data_cache_events: bool,
     pub max_return_size: usize,
     pub max_connections: usize,

@@ -16,6 +16,7 @@ mod mine;
 mod opts;
 mod peer;
 mod pillar;
+mod presence;
 mod publish;
 mod replay;
 mod requests;
@@ -38,6 +39,7 @@ use crate::pool::Pool;
 use crate::secrets::Rotating;
 use crate::tasks::Tasks;
 use crate::{Error, clock};
+use files::Files;
 use jobs::JobCache;
 use ring::Ring;
 use saltern_core::ids::{JidSource, MinionId};
@@ -61,7 +63,7 @@ pub(crate) struct Master {
     members: RwLock<HashMap<MinionId, Arc<Member>>>,
     jobs: JobCache,
     jids: Mutex<JidSource>,
-    pub(crate) files: Arc<FileRoots>,
+    pub(crate) files: Arc<Files>,
     pillars: Arc<Pillars>,
     /// RSA work of sign-ins
     pub(crate) pool: Pool,
@@ -97,7 +99,7 @@ impl Master {
             members: RwLock::new(members),
             jobs: JobCache::default(),
             jids: Mutex::new(jids),
-            files: Arc::new(files),
+            files: Arc::new(Files::new(files)),
             pillars,
             renders: Semaphore::new(renders.max(1)),
             config,

@@ -64,6 +64,7 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     tasks.spawn(Kind::Essential, "publisher", master::run_publisher(master.clone(), publisher.clone(), serial, publish_queue));
     tasks.spawn(Kind::Essential, "key renewal", master.clone().keep_keys_fresh());
     tasks.spawn(Kind::Essential, "minion records", master.clone().keep_minions_recorded());
+    tasks.spawn(Kind::Essential, "presence events", master.clone().keep_presence_told());
     tasks.spawn(Kind::Errand, "leftover jobs", master.clone().publish_leftovers());
     Ok(Server { app: App { master, publisher, started }, tasks, publish_address, return_address, _lock: lock })
 }

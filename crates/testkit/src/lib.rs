@@ -18,6 +18,8 @@ pub mod installed;
 #[cfg(feature = "harness")]
 pub mod daemon;
 #[cfg(feature = "harness")]
+pub mod fake_minion;
+#[cfg(feature = "harness")]
 pub mod ports;
 #[cfg(feature = "harness")]
 pub mod postgres;

@@ -13,6 +13,7 @@ mod open;
 mod path;
 mod walk;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -80,8 +81,10 @@ pub struct FileRoots {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stamp {
     size: u64,
-    mtime: i64,
-    mtime_nsec: i64,
+    /// Seconds and nanoseconds
+    mtime: (i64, i64),
+    /// Changes even where a copy kept the old `mtime`
+    ctime: (i64, i64),
     dev: u64,
     ino: u64,
 }
@@ -98,10 +101,7 @@ pub struct Found {
 impl FileRoots {
     /// Roots for environments, in the order of the configuration. An environment named `__env__` serves every
     /// environment that is not named itself.
-    pub fn new(
-        roots: impl IntoIterator<Item = (String, Vec<PathBuf>)>,
-        settings: Settings,
-    ) -> Result<Self, Error> {
+    pub fn new(roots: impl IntoIterator<Item = (String, Vec<PathBuf>)>, settings: Settings) -> Result<Self, Error> {
         let mut envs = Vec::new();
         let mut wildcard = None;
         for (name, dirs) in roots {
@@ -270,8 +270,8 @@ impl FileRoots {
         if self.is_ignored(&rel) {
             return Ok(None);
         }
-        for root in roots {
-            if let Some(file) = open::open_beneath(&root, &rel)? {
+        for root in roots.iter() {
+            if let Some(file) = open::open_beneath(root, &rel)? {
                 let meta = file.metadata().map_err(|err| io_error(&rel, &err))?;
                 let full = root.join(&rel);
                 return Ok(Some(Opened { rel, source: Source::Disk { file, full, stamp: Stamp::of(&meta) } }));
@@ -281,9 +281,9 @@ impl FileRoots {
     }
 
     /// The directories of an environment, or nothing if it is not served.
-    fn roots(&self, env: &str) -> Option<Vec<PathBuf>> {
+    fn roots(&self, env: &str) -> Option<Cow<'_, [PathBuf]>> {
         if let Some((_, roots)) = self.envs.iter().find(|(name, _)| name == env) {
-            return Some(roots.clone());
+            return Some(Cow::Borrowed(roots));
         }
         let wildcard = self.wildcard.as_ref()?;
         clean_env(env).ok()?;
@@ -317,13 +317,8 @@ enum Source {
 
 impl Stamp {
     fn of(meta: &std::fs::Metadata) -> Self {
-        Self {
-            size: meta.size(),
-            mtime: meta.mtime(),
-            mtime_nsec: meta.mtime_nsec(),
-            dev: meta.dev(),
-            ino: meta.ino(),
-        }
+        let (mtime, ctime) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
+        Self { size: meta.size(), mtime, ctime, dev: meta.dev(), ino: meta.ino() }
     }
 }
 

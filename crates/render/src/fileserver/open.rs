@@ -29,9 +29,9 @@ pub(super) fn open_beneath(root: &Path, rel: &str) -> Result<Option<File>, Error
             let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
             Ok(is_file.then_some(file))
         }
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::ISDIR | Errno::NXIO | Errno::NAMETOOLONG) => {
-            Ok(None)
-        }
+        Err(
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::ISDIR | Errno::NXIO | Errno::NAMETOOLONG,
+        ) => Ok(None),
         Err(err) => Err(Error::Io { path: rel.to_owned(), problem: err.to_string() }),
     }
 }

@@ -80,7 +80,8 @@ fn links_that_leave_the_root_are_neither_served_nor_listed() {
     let (dir, outside) = (tree(&[("a", "x")]), tree(&[("secret", "s"), ("d/secret", "s")]));
     symlink(outside.path().join("secret"), dir.path().join("abs")).unwrap();
     symlink(outside.path().join("d"), dir.path().join("dir")).unwrap();
-    symlink(format!("../{}/secret", outside.path().file_name().unwrap().to_str().unwrap()), dir.path().join("rel")).unwrap();
+    symlink(format!("../{}/secret", outside.path().file_name().unwrap().to_str().unwrap()), dir.path().join("rel"))
+        .unwrap();
     symlink("/nonexistent/x", dir.path().join("dangling")).unwrap();
     let server = roots(&[&dir]);
     for path in ["abs", "dir/secret", "rel", "dangling"] {
@@ -131,10 +132,13 @@ fn ignored_paths_are_neither_served_nor_listed() {
 #[test]
 fn built_in_files_are_in_every_environment_and_win() {
     let dir = tree(&[("_executors/x.py", "theirs")]);
-    let server = FileRoots::new([("base".to_owned(), vec![dir.path().to_owned()]), ("dev".to_owned(), vec![])], Settings::default())
-        .unwrap()
-        .with_builtin("_executors/x.py", &b"ours"[..])
-        .unwrap();
+    let server = FileRoots::new(
+        [("base".to_owned(), vec![dir.path().to_owned()]), ("dev".to_owned(), vec![])],
+        Settings::default(),
+    )
+    .unwrap()
+    .with_builtin("_executors/x.py", &b"ours"[..])
+    .unwrap();
     assert_eq!(text(&server, "_executors/x.py").unwrap(), "ours");
     assert_eq!(server.file_list("dev", "_executors").unwrap(), ["_executors/x.py"]);
     assert_eq!(server.dir_list("dev", "").unwrap(), ["_executors"]);

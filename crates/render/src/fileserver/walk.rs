@@ -80,13 +80,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Walks one directory; `above` are the directories it is in, by identity, so that a link cannot lead in circles.
-    fn directory(
-        &mut self,
-        root: &Path,
-        dir: &Path,
-        rel: &str,
-        above: &mut Vec<(u64, u64)>,
-    ) -> Result<(), Error> {
+    fn directory(&mut self, root: &Path, dir: &Path, rel: &str, above: &mut Vec<(u64, u64)>) -> Result<(), Error> {
         let (Ok(meta), Ok(entries)) = (fs::metadata(dir), fs::read_dir(dir)) else { return Ok(()) };
         let identity = (meta.dev(), meta.ino());
         if above.contains(&identity) {

@@ -12,9 +12,10 @@ pub(super) struct Args<'a> {
 impl<'a> Args<'a> {
     pub(super) fn new(args: &'a [Value]) -> Self {
         match args.split_last() {
-            Some((last, positional)) if last.is_kwargs() => {
-                Self { positional, named: from_args::<(Kwargs,)>(std::slice::from_ref(last)).ok().map(|(named,)| named) }
-            }
+            Some((last, positional)) if last.is_kwargs() => Self {
+                positional,
+                named: from_args::<(Kwargs,)>(std::slice::from_ref(last)).ok().map(|(named,)| named),
+            },
             _ => Self { positional: args, named: None },
         }
     }

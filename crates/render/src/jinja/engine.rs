@@ -136,7 +136,8 @@ impl Engine {
         value::install(&mut environment);
 
         let loads = Arc::new(AtomicUsize::new(0));
-        let (roots, env, counter, max) = (Arc::clone(&self.roots), env.to_owned(), Arc::clone(&loads), self.limits.source);
+        let (roots, env, counter, max) =
+            (Arc::clone(&self.roots), env.to_owned(), Arc::clone(&loads), self.limits.source);
         environment.set_loader(move |name| load(&roots, &env, name, max, &counter));
         Compiled { environment, loads }
     }

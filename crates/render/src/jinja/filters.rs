@@ -38,9 +38,7 @@ pub(super) fn install(env: &mut Environment<'_>) {
         minijinja::filters::map(state, value, args).map(new_list)
     });
     env.add_filter("unique", |value: Value| Ok::<_, Error>(unique(items(&value)?)));
-    env.add_filter("union", |a: Value, b: Value| {
-        Ok::<_, Error>(unique(items(&a)?.into_iter().chain(items(&b)?)))
-    });
+    env.add_filter("union", |a: Value, b: Value| Ok::<_, Error>(unique(items(&a)?.into_iter().chain(items(&b)?))));
     env.add_filter("intersect", |a: Value, b: Value| {
         let (a, b) = (items(&a)?, items(&b)?);
         Ok::<_, Error>(unique(a.into_iter().filter(|item| b.contains(item))))
@@ -53,14 +51,14 @@ pub(super) fn install(env: &mut Environment<'_>) {
         let (a, b) = (items(&a)?, items(&b)?);
         Ok::<_, Error>(unique(without(&a, &b).into_iter().chain(without(&b, &a))))
     });
-    env.add_filter("int", |value: Value, default: Option<Value>| int(&value).or(default).unwrap_or_else(|| Value::from(0)));
+    env.add_filter("int", |value: Value, default: Option<Value>| {
+        int(&value).or(default).unwrap_or_else(|| Value::from(0))
+    });
     env.add_filter("float", |value: Value, default: Option<Value>| {
         float(&value).map(Value::from).or(default).unwrap_or_else(|| Value::from(0.0))
     });
     env.add_filter("avg", average);
-    env.add_filter("flatten", |value: Value, args: Rest<ValueOrKwargs>| {
-        flatten_call(&value, &args.into_values())
-    });
+    env.add_filter("flatten", |value: Value, args: Rest<ValueOrKwargs>| flatten_call(&value, &args.into_values()));
     env.add_filter("traverse", |value: Value, key: Value, default: Option<Value>, delimiter: Option<&str>| {
         let found = traverse(&value, &key.to_string(), delimiter.unwrap_or(":"));
         found.or(default).unwrap_or_else(|| Value::from(()))
@@ -68,7 +66,9 @@ pub(super) fn install(env: &mut Environment<'_>) {
     env.add_filter("sequence", sequence);
     env.add_filter("skip", |_: Value| "");
     env.add_filter("is_list", |value: Value| is_list(&value));
-    env.add_filter("is_iter", |value: Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map));
+    env.add_filter("is_iter", |value: Value| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map)
+    });
     env.add_filter("substring_in_list", |text: &str, list: Value| -> Result<bool, Error> {
         Ok(list.try_iter()?.any(|item| item.as_str().is_some_and(|item| item.contains(text))))
     });
@@ -272,9 +272,8 @@ fn compare_dicts(old: &Value, new: &Value) -> Result<Value, Error> {
     let changed = keys.into_iter().filter_map(|key| {
         let (before, after) = (entry(old, &key), entry(new, &key));
         let shown = |value: Option<Value>| value.unwrap_or_else(|| Value::from(""));
-        (before != after).then(|| {
-            (key, new_dict([(Value::from("old"), shown(before)), (Value::from("new"), shown(after))]))
-        })
+        (before != after)
+            .then(|| (key, new_dict([(Value::from("old"), shown(before)), (Value::from("new"), shown(after))])))
     });
     Ok(new_dict(changed.collect::<Vec<_>>()))
 }
@@ -291,7 +290,8 @@ fn to_entries(value: Value) -> Result<Value, Error> {
 fn from_entries(value: Value) -> Result<Value, Error> {
     let mut found = Vec::new();
     for entry in items(&value)? {
-        let field = |names: &[&str]| names.iter().find_map(|name| entry.get_attr(name).ok().filter(|v| !v.is_undefined()));
+        let field =
+            |names: &[&str]| names.iter().find_map(|name| entry.get_attr(name).ok().filter(|v| !v.is_undefined()));
         let key = field(&["key", "Key", "name", "Name"]).unwrap_or_else(|| Value::from(()));
         found.push((key, field(&["value", "Value"]).unwrap_or_else(|| Value::from(()))));
     }

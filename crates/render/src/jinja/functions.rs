@@ -284,9 +284,7 @@ fn merge_call(args: &Args<'_>) -> Result<Value, Error> {
 
 fn merge_values(base: &Value, over: &Value, strategy: Strategy, merge_lists: bool) -> Result<Value, Error> {
     match (from_jinja(base)?, from_jinja(over)?) {
-        (Core::Map(base), Core::Map(over)) => {
-            Ok(to_jinja(&Core::Map(merge::merge(base, over, strategy, merge_lists))))
-        }
+        (Core::Map(base), Core::Map(over)) => Ok(to_jinja(&Core::Map(merge::merge(base, over, strategy, merge_lists)))),
         _ => Err(Error::new(ErrorKind::InvalidOperation, "only dictionaries can be merged")),
     }
 }

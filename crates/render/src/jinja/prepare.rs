@@ -221,7 +221,9 @@ mod tests {
 
     #[test]
     fn raw_sections_comments_and_text_are_left() {
-        for source in ["{% raw %}{{ [1] }}{% endraw %}", "{# [1] #}", "a: [1]", "{{ '[1] }}' }}", "{% raw %}{{ [", "{{ [1"] {
+        for source in
+            ["{% raw %}{{ [1] }}{% endraw %}", "{# [1] #}", "a: [1]", "{{ '[1] }}' }}", "{% raw %}{{ [", "{{ [1"]
+        {
             check(source, source);
         }
     }

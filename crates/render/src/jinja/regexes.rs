@@ -11,7 +11,9 @@ pub(super) fn install(env: &mut Environment<'_>) {
     env.add_filter("regex_match", |text: &str, args: Rest<ValueOrKwargs>| groups(text, &args.into_values(), true));
     env.add_filter("regex_replace", |text: &str, args: Rest<ValueOrKwargs>| replace(text, &args.into_values()));
     env.add_filter("regex_escape", |text: &str| fancy_regex::escape(text).into_owned());
-    env.add_test("match", |text: &str, args: Rest<ValueOrKwargs>| groups(text, &args.into_values(), true).map(|found| !found.is_none()));
+    env.add_test("match", |text: &str, args: Rest<ValueOrKwargs>| {
+        groups(text, &args.into_values(), true).map(|found| !found.is_none())
+    });
 }
 
 /// The groups of the first match as a tuple, the whole match if there are no groups, `None` without a match.

@@ -143,9 +143,9 @@ fn base64_decode(text: &str) -> Result<Value, Error> {
 fn to_bool(value: Value) -> bool {
     match value.kind() {
         ValueKind::Bool => value.is_true(),
-        ValueKind::String => value.as_str().is_some_and(|text| {
-            ["yes", "1", "true"].iter().any(|word| word.eq_ignore_ascii_case(text))
-        }),
+        ValueKind::String => {
+            value.as_str().is_some_and(|text| ["yes", "1", "true"].iter().any(|word| word.eq_ignore_ascii_case(text)))
+        }
         ValueKind::Number if value.is_integer() => value > Value::from(0),
         ValueKind::Seq | ValueKind::Map => value.len().is_some_and(|len| len > 0),
         _ => false,

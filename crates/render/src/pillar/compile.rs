@@ -295,7 +295,9 @@ impl Run<'_> {
             return;
         }
         if self.compiler.roots.has_env(env) {
-            self.fail_plainly(format!("Specified SLS '{sls}' in environment '{env}' is not available on the salt master"));
+            self.fail_plainly(format!(
+                "Specified SLS '{sls}' in environment '{env}' is not available on the salt master"
+            ));
         } else {
             // Salt tells only its log about this one.
             self.details.push(format!("Specified SLS '{sls}' in environment '{env}' was not found"));

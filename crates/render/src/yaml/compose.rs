@@ -180,7 +180,6 @@ fn refuse_control_characters(text: &str) -> Result<(), Error> {
     let Some((offset, bad)) = text.char_indices().find(|(_, c)| !printable(*c)) else { return Ok(()) };
     let before = &text[..offset];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let at =
-        Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 };
+    let at = Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 };
     Err(error(&format!("unacceptable character #x{:04x}", u32::from(bad)), at))
 }

@@ -63,7 +63,8 @@ impl Constructor {
     fn mapping(&mut self, id: NodeId, depth: usize) -> Result<Map, Error> {
         self.flatten(id, depth)?;
         let start = self.document.nodes[id].at;
-        let fail = |problem: String, at| Error::Yaml { problem, at, context: Some(("while constructing a mapping", start)) };
+        let fail =
+            |problem: String, at| Error::Yaml { problem, at, context: Some(("while constructing a mapping", start)) };
         let Content::Mapping(pairs) = &self.document.nodes[id].content else { return Ok(Map::new()) };
         let pairs = pairs.clone();
         let mut seen = HashSet::with_capacity(pairs.len());
@@ -137,7 +138,8 @@ impl Constructor {
         merged: &mut Vec<(NodeId, NodeId)>,
     ) -> Result<(), Error> {
         let at = self.document.nodes[from].at;
-        let fail = |problem: String, at| Error::Yaml { problem, at, context: Some(("while constructing a mapping", start)) };
+        let fail =
+            |problem: String, at| Error::Yaml { problem, at, context: Some(("while constructing a mapping", start)) };
         match &self.document.nodes[from].content {
             Content::Mapping(_) => self.merge_mapping(from, depth, merged),
             Content::Sequence(items) => {

@@ -15,8 +15,8 @@ use saltern_core::value::Value;
 
 use crate::error::Error;
 
-pub use write::{to_flow, to_yaml};
 pub(crate) use write::{double_quoted, single_quoted};
+pub use write::{to_flow, to_yaml};
 
 /// How deep collections may nest.
 pub const MAX_DEPTH: usize = 100;

@@ -173,7 +173,10 @@ fn looks_like_float(text: &str) -> bool {
     let exponent_ok = exponent.is_none_or(|e| e.starts_with(['+', '-']) && all(&e[1..], |b| b.is_ascii_digit()));
     let fraction_ok = fraction.is_empty() || is_digits(fraction);
     if whole.is_empty() {
-        return digits.len() == text.len() && fraction.starts_with(|c: char| c.is_ascii_digit()) && fraction_ok && exponent_ok;
+        return digits.len() == text.len()
+            && fraction.starts_with(|c: char| c.is_ascii_digit())
+            && fraction_ok
+            && exponent_ok;
     }
     let mut parts = whole.split(':');
     let first_ok = parts.next().is_some_and(|p| p.starts_with(|c: char| c.is_ascii_digit()) && is_digits(p));

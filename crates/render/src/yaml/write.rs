@@ -213,17 +213,18 @@ fn is_plain(text: &str) -> bool {
     let (Some(first), second) = (chars.next(), chars.next()) else { return false };
     let starts_well = match first {
         '-' | '?' | ':' => second.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '/'),
-        ',' | '[' | ']' | '{' | '}' | '#' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' | '=' | '<' | ' ' => {
-            false
-        }
+        ',' | '[' | ']' | '{' | '}' | '#' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' | '=' | '<'
+        | ' ' => false,
         _ => true,
     };
-    let looks_like_number_or_date =
-        matches!(first, '0'..='9' | '+' | '.') && (text.parse::<f64>().is_ok() || text.contains('-') || text.contains(':'));
+    let looks_like_number_or_date = matches!(first, '0'..='9' | '+' | '.')
+        && (text.parse::<f64>().is_ok() || text.contains('-') || text.contains(':'));
     starts_well
         && !looks_like_number_or_date
         && resolve_plain(text) == Tag::Str
         && !text.ends_with([' ', ':'])
+        // Fine by the book, but our parser stumbles over it before a closing bracket.
+        && !text.ends_with(" -")
         && !text.contains(": ")
         && !text.contains(" #")
         && !text.contains([',', '[', ']', '{', '}', '\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'])

@@ -3,7 +3,6 @@
 use super::App;
 use crate::Error;
 use crate::clock;
-use crate::master::Presence;
 use saltern_core::keys::KeyState;
 use std::time::Duration;
 
@@ -57,7 +56,6 @@ impl App {
         let master = &self.master;
         let keys = master.keys.list();
         let count = |state: KeyState| keys.iter().filter(|key| key.state == state).count();
-        let present = |member: &std::sync::Arc<crate::master::Member>| matches!(member.facts().presence, Presence::Present(_));
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             up: clock::now().since(self.started),
@@ -66,7 +64,7 @@ impl App {
             publish_port: PortStatus { port: master.config.publish_port, connections: self.publisher.subscribers() },
             ret_port: master.config.ret_port,
             accepted: count(KeyState::Accepted),
-            present: master.members().iter().filter(|member| present(member)).count(),
+            present: master.present().len(),
             pending: count(KeyState::Unaccepted),
             denied: count(KeyState::Denied),
             last_event: master.store.last_event().await?,

@@ -126,6 +126,7 @@ impl Keys {
             peer: self.peer()?,
             job_ack: self.flag("job_ack", true)?,
             auth_events: self.flag("auth_events", true)?,
+            presence_events: self.flag("presence_events", false)?,
             minion_data_cache_events: self.flag("minion_data_cache_events", true)?,
             max_return_size: self.size("max_return_size", 16 << 20)?.max(1024),
             max_connections: self.size("max_connections", 40_000)?.max(16),

@@ -79,7 +79,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("nodegroups", Kind::Map, "{}", "Named groups of minions: name to compound expression."),
     setting("peer", Kind::Map, "{}", "Which minions may publish which functions to others: minion pattern to list of function patterns."),
     setting("job_ack", Kind::Flag, "yes", "Jobs ask minions to acknowledge before they start executing."),
-    setting("auth_events", Kind::Flag, "yes", "Put every sign-in into the event log."),
+    setting("auth_events", Kind::Flag, "yes", "Put sign-ins into the event log: every new decision, and each accepted minion once a minute at most."),
+    setting("presence_events", Kind::Flag, "no", "Put who is present into the event log, once a minute."),
     setting("minion_data_cache_events", Kind::Flag, "yes", "Put every refresh of a minion's data into the event log."),
     setting("max_return_size", Kind::Number, "16777216", "Bytes of a return that are kept; more is cut, with a marker."),
     setting("max_connections", Kind::Number, "40000", "Connections per port; more are refused."),
@@ -92,7 +93,7 @@ pub(super) const IGNORED: &[&str] = &[
     "user", "pidfile", "pki_dir", "cachedir", "sock_dir", "root_dir", "conf_file", "log_file", "key_logfile", "log_level",
     "log_level_logfile", "log_datefmt", "log_datefmt_logfile", "log_fmt_console", "log_fmt_logfile", "log_granular_levels",
     "worker_threads", "max_open_files", "keep_jobs", "keep_jobs_seconds", "job_cache", "minion_data_cache", "ext_job_cache",
-    "event_return", "event_return_queue", "presence_events", "ping_on_rotate", "loop_interval", "gather_job_timeout",
+    "event_return", "event_return_queue", "ping_on_rotate", "loop_interval", "gather_job_timeout",
     "zmq_filtering", "zmq_backlog", "pub_hwm", "salt_event_pub_hwm", "event_publisher_pub_hwm", "ipc_mode", "ipc_write_buffer",
     "tcp_master_pub_port", "tcp_master_pull_port", "tcp_keepalive", "hash_type", "sign_pub_messages", "con_cache",
     "enable_gpu_grains", "show_jid", "show_timeout", "output", "color", "strip_colors", "state_verbose", "state_output",
@@ -109,7 +110,7 @@ pub fn reference_page() -> String {
         "# Configuration\n\nA YAML file given with `-c FILE`, by default `/etc/saltern/master` if it is there. Keys are Salt's own\n\
          wherever the meaning is Salt's, so a site's `master` file can be given as it is. Every key is also a variable\n\
          `SALTERN_<KEY>` (its value read as YAML), and the common ones are flags of `saltern serve`. Flags win over variables,\n\
-         variables over the file.\n\n<!-- Made from crates/server/src/config/settings.rs by `cargo xtask docs`. -->\n\n\
+         variables over the file.\n\n<!-- Made from crates/server/src/config/settings.rs by `UPDATE=1 cargo test -p saltern-server --test reference`. -->\n\n\
          | key | takes | default | what it does |\n|---|---|---|---|\n",
     );
     for Setting { key, kind, default, help } in SETTINGS {

@@ -5,6 +5,7 @@
 
 use super::keys::key_entry;
 use super::{Master, Member, entry};
+use crate::tasks::Kind;
 use crate::{Error, clock};
 use bytes::Bytes;
 use saltern_core::ids::MinionId;
@@ -16,6 +17,10 @@ use saltern_wire::load::{self, Auth};
 use saltern_wire::zmtp::Peer;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Least time between two logged sign-ins of one minion.
+const BETWEEN_LOGGED_SIGN_INS: Duration = Duration::from_secs(60);
 
 impl Master {
     /// Answers `_auth`. Nothing comes back when the asker has given up meanwhile, or the database is out of reach.
@@ -31,7 +36,10 @@ impl Master {
             return self.tell(auth, Verdict::Rejected, peer).await;
         };
         match self.judge(&id, &auth).await {
-            Ok((Answer::Accepted, Some(member))) => self.let_in(auth, member, peer).await,
+            Ok((Answer::Accepted, Some(member))) => {
+                self.log_sign_in(&member);
+                self.let_in(auth, member, peer).await
+            }
             Ok((Answer::Pending | Answer::Accepted, _)) => self.tell(auth, Verdict::Pending, peer).await,
             Ok((Answer::Refused, _)) => self.tell(auth, Verdict::Rejected, peer).await,
             Ok((Answer::Full, _)) => self.tell(auth, Verdict::Full, peer).await,
@@ -75,7 +83,7 @@ impl Master {
                 return Ok((Answer::Full, None));
             }
             let mut events = Vec::new();
-            if self.config.auth_events {
+            if self.config.auth_events && decision.act != Act::Accept {
                 events.push(auth_event(id, decision.act, &presented));
             }
             if decision.act == Act::Denied {
@@ -90,9 +98,30 @@ impl Master {
         Ok((decision.answer, self.member(id.as_str())))
     }
 
+    /// Logs an accepted sign-in, at most once a minute per minion. Not waited for: it tells nobody anything they act on.
+    fn log_sign_in(self: &Arc<Self>, member: &Arc<Member>) {
+        let now = clock::now();
+        let is_due = {
+            let mut facts = member.facts();
+            let is_due = facts.sign_in_logged.is_none_or(|last| now.since(last) >= BETWEEN_LOGGED_SIGN_INS);
+            if is_due {
+                facts.sign_in_logged = Some(now);
+            }
+            is_due
+        };
+        if is_due && self.config.auth_events {
+            let (master, event) = (self.clone(), auth_event(&member.id, Act::Accept, &member.pem));
+            self.tasks.spawn(Kind::Errand, "log a sign-in", async move {
+                if let Err(error) = master.store.log_events(vec![event]).await {
+                    tracing::error!(%error, "cannot log a sign-in");
+                }
+            });
+        }
+    }
+
     async fn let_in(self: &Arc<Self>, auth: Auth, member: Arc<Member>, peer: &Peer) -> Option<Bytes> {
         let (master, ring, peer) = (self.clone(), self.ring(), peer.clone());
-        let reply = self.pool.run(clock::now(), move || {
+        let reply = self.pool.run(peer.addr().ip(), clock::now(), move || {
             if peer.has_left() {
                 return None;
             }
@@ -106,7 +135,7 @@ impl Master {
 
     async fn tell(self: &Arc<Self>, auth: Auth, verdict: Verdict, peer: &Peer) -> Option<Bytes> {
         let (master, peer) = (self.clone(), peer.clone());
-        let reply = self.pool.run(clock::now(), move || {
+        let reply = self.pool.run(peer.addr().ip(), clock::now(), move || {
             if peer.has_left() {
                 return None;
             }

@@ -3,11 +3,53 @@
 use super::Master;
 use crate::Error;
 use saltern_core::value::{Map, Value};
-use saltern_render::fileserver::FileRoots;
-use std::sync::Arc;
+use saltern_render::fileserver::{FileRoots, Listing};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Bytes per answer. Stock masters send as much.
 const CHUNK: usize = 1 << 20;
+
+/// How long a listing is good for. A state run asks for some twenty of them within a second, and a fleet for all of them at
+/// once; an operator who has just saved a file is not that quick.
+const LISTING_LIFE: Duration = Duration::from_secs(1);
+
+/// The file roots, with listings that are shared by everyone who asks within a moment.
+pub(crate) struct Files {
+    roots: FileRoots,
+    listings: Mutex<HashMap<String, (Instant, Arc<Listing>)>>,
+}
+
+impl Files {
+    pub(crate) fn new(roots: FileRoots) -> Self {
+        Self { roots, listings: Mutex::default() }
+    }
+
+    /// The environments.
+    pub(crate) fn envs(&self) -> Vec<String> {
+        self.roots.envs()
+    }
+
+    /// Everything in an environment. Whoever finds it missing walks the tree while the others wait for it.
+    fn listing(&self, env: &str) -> Result<Arc<Listing>, saltern_render::Error> {
+        if !self.roots.has_env(env) {
+            return Ok(Arc::default());
+        }
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((made, listing)) = listings.get(env)
+            && made.elapsed() < LISTING_LIFE
+        {
+            return Ok(listing.clone());
+        }
+        let listing = Arc::new(self.roots.listing(env)?);
+        // Environments can be made up where a wildcard serves them.
+        listings.retain(|_, (made, _)| made.elapsed() < LISTING_LIFE);
+        listings.insert(env.to_owned(), (Instant::now(), listing.clone()));
+        Ok(listing)
+    }
+}
 
 impl Master {
     /// Answers a file request on a thread that may wait for the disk.
@@ -19,19 +61,22 @@ impl Master {
 }
 
 /// What cannot be read, or may not be, is answered like what is not there: minions need no more, and strangers get none.
-fn serve(files: &Arc<FileRoots>, cmd: &str, load: &Map) -> Value {
+fn serve(files: &Files, cmd: &str, load: &Map) -> Value {
     let text = |name: &str| load.get(name).and_then(Value::as_str).unwrap_or_default();
     let (path, prefix) = (text("path"), text("prefix"));
     let env = if text("saltenv").is_empty() { "base" } else { text("saltenv") };
-    let names = |found: Result<Vec<String>, _>| Value::list(told(found, cmd, env, prefix).unwrap_or_default());
+    let below = prefix.trim_matches('/');
+    let listing = || told(files.listing(env), cmd, env, prefix).unwrap_or_default();
+    let names = |all: &[String]| Value::list(all.iter().filter(|name| name.starts_with(below)));
+    let roots = &files.roots;
     match cmd {
         "_file_envs" => Value::list(files.envs()),
-        "_file_list" => names(files.file_list(env, prefix)),
-        "_dir_list" => names(files.dir_list(env, prefix)),
-        "_file_list_emptydirs" => names(files.empty_dirs(env, prefix)),
-        "_symlink_list" => Value::map(told(files.symlink_list(env, prefix), cmd, env, prefix).unwrap_or_default()),
-        "_file_hash" => hash(files, env, path),
-        "_file_find" => match told(files.find(env, path), cmd, env, path).flatten() {
+        "_file_list" => names(&listing().files),
+        "_dir_list" => names(&listing().dirs),
+        "_file_list_emptydirs" => names(&listing().empty_dirs),
+        "_symlink_list" => Value::map(listing().links.iter().filter(|(link, _)| link.starts_with(below))),
+        "_file_hash" => hash(roots, env, path),
+        "_file_find" => match told(roots.find(env, path), cmd, env, path).flatten() {
             Some(found) => Value::map([
                 // Any text that is not empty will do; where the file really lies is nobody's business.
                 ("path", Value::from(found.rel.as_str())),
@@ -42,12 +87,12 @@ fn serve(files: &Arc<FileRoots>, cmd: &str, load: &Map) -> Value {
             None => Value::map([("path", ""), ("rel", "")]),
         },
         "_file_hash_and_stat" => {
-            let stat = told(files.find(env, path), cmd, env, path).flatten().map(|found| Value::list(found.stat));
-            Value::list([hash(files, env, path), stat.into()])
+            let stat = told(roots.find(env, path), cmd, env, path).flatten().map(|found| Value::list(found.stat));
+            Value::list([hash(roots, env, path), stat.into()])
         }
         "_serve_file" => {
             let from = load.get("loc").and_then(Value::as_i64).and_then(|loc| u64::try_from(loc).ok()).unwrap_or(0);
-            match told(files.read_chunk(env, path, from, CHUNK), cmd, env, path).flatten() {
+            match told(roots.read_chunk(env, path, from, CHUNK), cmd, env, path).flatten() {
                 Some(data) => Value::map([("data", Value::from(data)), ("dest", path.into())]),
                 None => Value::map([("data", ""), ("dest", "")]),
             }

@@ -50,6 +50,8 @@ pub(crate) struct Facts {
     pub(crate) grains_at: Option<Timestamp>,
     /// The pillar it was last given, packed, if it is not large
     pub(crate) pillar: Option<Arc<Body>>,
+    /// When its last sign-in was logged: a sign-in proves nothing yet, so it may not fill the log
+    pub(crate) sign_in_logged: Option<Timestamp>,
     /// Whether there is something to write to the store
     pub(crate) dirty: bool,
 }
@@ -80,6 +82,7 @@ impl Member {
             grains: None,
             grains_at: None,
             pillar: None,
+            sign_in_logged: None,
             dirty: known.is_none(),
         };
         Self {

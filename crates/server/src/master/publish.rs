@@ -22,7 +22,11 @@ use saltern_wire::msgpack;
 use saltern_wire::zmtp::publisher;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+
+/// How long stock minions take at most to subscribe again.
+const RECONNECT: Duration = Duration::from_secs(12);
 
 /// What somebody wants done.
 #[derive(Clone, Debug)]
@@ -155,7 +159,17 @@ impl Master {
     }
 
     async fn try_publish_leftovers(&self) -> Result<(), Error> {
-        for job in self.store.unpublished_jobs(10_000).await? {
+        let jobs = self.store.unpublished_jobs(10_000).await?;
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        // Stock minions come back to the publish port within 11 seconds; what goes out before that does not reach them.
+        let stop = self.tasks.stop_token();
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(RECONNECT) => {}
+        }
+        for job in jobs {
             let load = msgpack::decode(Bytes::from(job.load), &Decode::after_auth());
             let loads = load.ok().and_then(|load| load.as_list().map(<[Value]>::to_vec)).unwrap_or_default();
             let loads = loads.into_iter().filter_map(|load| load.as_map().cloned()).collect();

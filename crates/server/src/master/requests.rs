@@ -15,6 +15,7 @@ use saltern_wire::limits::Decode;
 use saltern_wire::load::{Channel, Nonce};
 use saltern_wire::zmtp::Peer;
 use saltern_wire::zmtp::replier::Handler;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ impl Handler for Requests {
                 if let Some(member) = &genuine.member {
                     conn.bind(member, peer);
                 }
-                master.answer(genuine).await
+                master.answer(genuine, peer.addr().ip()).await
             }
             Err(reason) => {
                 tracing::debug!(?peer, %reason, "a request was refused");
@@ -176,13 +177,13 @@ impl Master {
         }
     }
 
-    async fn answer(self: &Arc<Self>, genuine: Genuine) -> Option<Bytes> {
+    async fn answer(self: &Arc<Self>, genuine: Genuine, address: IpAddr) -> Option<Bytes> {
         let Genuine { member, crypticle, nonce, load, enc_algo, sig_algo } = genuine;
         match self.dispatch(member.as_ref(), load).await {
             Ok(Answer::Value(value)) => Some(envelope::seal_reply(&crypticle, &nonce, &value)),
             Ok(Answer::Private(value)) => {
                 let master = self.clone();
-                let sealed = self.pool.run(clock::now(), move || {
+                let sealed = self.pool.run(address, clock::now(), move || {
                     let key = member.as_ref()?.key()?;
                     envelope::private_reply(&master.rsa, key, enc_algo, sig_algo, &nonce, &value).ok()
                 });

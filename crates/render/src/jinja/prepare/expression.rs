@@ -23,8 +23,28 @@ enum Token<'a> {
 
 /// Words after which a bracket opens a literal, not a subscript.
 const KEYWORDS: &[&str] = &[
-    "and", "or", "not", "in", "is", "if", "elif", "else", "for", "set", "do", "include", "import", "from", "as",
-    "extends", "macro", "call", "filter", "with", "recursive", "block",
+    "and",
+    "or",
+    "not",
+    "in",
+    "is",
+    "if",
+    "elif",
+    "else",
+    "for",
+    "set",
+    "do",
+    "include",
+    "import",
+    "from",
+    "as",
+    "extends",
+    "macro",
+    "call",
+    "filter",
+    "with",
+    "recursive",
+    "block",
 ];
 
 fn tokenize(source: &str) -> Vec<Token<'_>> {

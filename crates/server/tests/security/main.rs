@@ -1,0 +1,26 @@
+//! The security rules of the wire, one test each, against a real server on real sockets.
+//!
+//! Every file is one kind of attack. The attacker is a `FakeMinion` that forges something, or a plain TCP connection; the
+//! measure is always the same: what was refused changed nothing, and an honest minion is served as before.
+
+mod algorithms;
+mod events;
+mod fairness;
+mod files;
+mod frames;
+mod half_open;
+mod house;
+mod ids;
+mod impersonation;
+mod keys;
+mod limits;
+mod logs;
+mod methods;
+mod mine;
+mod peers;
+mod postgres;
+mod replay;
+mod restart;
+mod secrets;
+mod strangers;
+mod versions;

@@ -46,8 +46,11 @@ async fn nothing_is_lost_when_the_server_is_killed_with_200_jobs_in_flight() {
     }
     wait::until_ok("the return of every job", PATIENCE, async || {
         let returned = returned(&fleet, &accepted).await;
-        let missing: Vec<String> =
-            accepted.iter().filter(|(jid, _)| !returned.contains_key(*jid)).map(|(jid, id)| format!("{jid} on {id}")).collect();
+        let missing: Vec<String> = accepted
+            .iter()
+            .filter(|(jid, _)| !returned.contains_key(*jid))
+            .map(|(jid, id)| format!("{jid} on {id}"))
+            .collect();
         if missing.is_empty() { Ok(()) } else { Err(format!("{} are missing: {}", missing.len(), missing.join(", "))) }
     })
     .await;
@@ -62,7 +65,8 @@ async fn nothing_is_lost_when_the_server_is_killed_with_200_jobs_in_flight() {
 /// The returns of these jobs that the server has, by job.
 async fn returned(fleet: &Fleet, jobs: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
     let events = fleet.events_with_tag("salt/job/*/ret/*").await;
-    let jid = |event: &Value| event["tag"].as_str().and_then(|tag| tag.split('/').nth(2)).unwrap_or_default().to_owned();
+    let jid =
+        |event: &Value| event["tag"].as_str().and_then(|tag| tag.split('/').nth(2)).unwrap_or_default().to_owned();
     let mine = events.iter().filter(|event| jobs.contains_key(&jid(event)));
     mine.map(|event| (jid(event), event["data"]["return"].clone())).collect()
 }

@@ -2,9 +2,11 @@
 
 use saltern_testkit::process::{Saltern, binary, run_to_end};
 use saltern_testkit::scratch::Scratch;
+use saltern_testkit::wait;
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Starts a server that must refuse; gives its one sentence.
@@ -51,7 +53,9 @@ async fn a_taken_port_is_named() {
     let port = taken.local_addr().unwrap().port().to_string();
     let scratch = Scratch::new("port");
     let data = scratch.path().join("data");
-    let said = refused(&["--listen", "127.0.0.1", "--data-dir", text(&data), "--publish-port", &port, "--return-port", "0"]).await;
+    let said =
+        refused(&["--listen", "127.0.0.1", "--data-dir", text(&data), "--publish-port", &port, "--return-port", "0"])
+            .await;
     assert!(said.contains(&port) && said.contains("publish_port"), "{said}");
 }
 
@@ -60,9 +64,13 @@ async fn a_data_directory_that_cannot_be_written_is_named() {
     let scratch = Scratch::new("ro");
     let file = scratch.write("file", "");
     let below = file.join("data");
-    let said = refused(&["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", text(&below)]).await;
+    let said =
+        refused(&["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", text(&below)])
+            .await;
     assert!(said.contains(text(&below)), "{said}");
-    let said = refused(&["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", "/proc/saltern"]).await;
+    let said =
+        refused(&["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", "/proc/saltern"])
+            .await;
     assert!(said.contains("/proc/saltern"), "{said}");
 }
 
@@ -70,7 +78,9 @@ async fn a_data_directory_that_cannot_be_written_is_named() {
 async fn one_data_directory_has_one_server() {
     let server = Saltern::start("", &[]).await;
     let data = server.data_dir();
-    let said = refused(&["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", text(&data)]).await;
+    let said =
+        refused(&["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", text(&data)])
+            .await;
     assert!(said.contains("another saltern server") && said.contains(text(&data)), "{said}");
     assert!(server.is_running());
 }
@@ -80,9 +90,23 @@ async fn a_database_out_of_reach_is_named_without_its_password() {
     let scratch = Scratch::new("pg");
     let data = scratch.path().join("data");
     let url = "postgres://salt:hunter2@127.0.0.1:1/saltern";
-    let arguments = ["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", text(&data), "--database", url];
+    let arguments = [
+        "--listen",
+        "127.0.0.1",
+        "--publish-port",
+        "0",
+        "--return-port",
+        "0",
+        "--data-dir",
+        text(&data),
+        "--database",
+        url,
+    ];
     let said = refused(&arguments).await;
-    assert!(said.contains("127.0.0.1:1") && said.contains("cannot open the database") && !said.contains("hunter2"), "{said}");
+    assert!(
+        said.contains("127.0.0.1:1") && said.contains("cannot open the database") && !said.contains("hunter2"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -90,7 +114,7 @@ async fn a_full_disk_is_told_and_harms_nothing() {
     let scratch = Scratch::new("full");
     let mount = scratch.path().join("small");
     std::fs::create_dir(&mount).unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs", text(&mount)]).output().unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "tmpfs", text(&mount)]).output().unwrap();
     if !mounted.status.success() {
         saltern_testkit::tier::skip("a small file system", "it cannot be mounted here");
         return;
@@ -98,15 +122,16 @@ async fn a_full_disk_is_told_and_harms_nothing() {
     let _unmount = Unmount(mount.clone());
     let data = mount.join("data");
     let arguments = ["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", text(&data)];
-    std::fs::write(mount.join("ballast"), vec![0; 2 << 20]).expect_err("the file system is smaller than this");
+    std::fs::write(mount.join("ballast"), vec![0; 8 << 20]).expect_err("the file system is smaller than this");
     let said = refused(&arguments).await;
     assert!(said.contains("space") || said.contains("full"), "{said}");
     std::fs::remove_file(mount.join("ballast")).unwrap();
     // With room again the same command works: nothing was left half made.
-    let mut command = Command::new(binary());
-    command.arg("serve").args(arguments).args(["--check"]);
-    let output = run_to_end(command, Duration::from_secs(60)).await;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut server = Command::new(binary()).arg("serve").args(arguments).stderr(Stdio::null()).spawn().unwrap();
+    let socket = data.join("control.sock");
+    wait::until_blocking("the server to serve", Duration::from_secs(60), || UnixStream::connect(&socket).is_ok());
+    server.kill().unwrap();
+    server.wait().unwrap();
 }
 
 struct Unmount(std::path::PathBuf);

@@ -59,7 +59,10 @@ impl Default for Tree {
 }
 
 const FILES: &[(&str, &str)] = &[
-    ("pillar/top.sls", "base:\n  '*':\n    - paths\n    - common\n  'G@kernel:Linux and m300*':\n    - match: compound\n    - by_grain\n"),
+    (
+        "pillar/top.sls",
+        "base:\n  '*':\n    - paths\n    - common\n  'G@kernel:Linux and m300*':\n    - match: compound\n    - by_grain\n",
+    ),
     (
         "pillar/common.sls",
         "include:\n  - extra\ngreeting: grüß dich\nnumbers: [1, 2, 3]\nnested:\n  deep:\n    key: value for {{ grains.id }}\n",
@@ -82,7 +85,10 @@ const FILES: &[(&str, &str)] = &[
         "{% set dir = pillar['out'] ~ '/' ~ grains['id'] %}\nlast:\n  file.append:\n    - name: {{ dir }}/last.txt\n    - text: last\n    - require:\n      - cmd: reload\n",
     ),
     ("salt/web/map.jinja", "{% set settings = {'port': 8080 if grains['kernel'] == 'Linux' else 0} %}\n"),
-    ("salt/web/files/app.conf.jinja", "# {{ pillar['greeting'] }}\nid = {{ grains['id'] }}\nport = {{ port }}\ndeep = {{ pillar['nested']['deep']['key'] }}\n"),
+    (
+        "salt/web/files/app.conf.jinja",
+        "# {{ pillar['greeting'] }}\nid = {{ grains['id'] }}\nport = {{ port }}\ndeep = {{ pillar['nested']['deep']['key'] }}\n",
+    ),
     ("salt/broken.sls", "boom:\n  cmd.run:\n    - name: exit 7\n"),
     (
         "salt/_modules/fixture.py",

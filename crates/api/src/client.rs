@@ -69,6 +69,8 @@ pub struct EventQuery {
     pub tag: Option<String>,
     /// Only of this job
     pub jid: Option<String>,
+    /// End with what is stored now, instead of waiting for more
+    pub stored_only: bool,
 }
 
 /// A server to speak to. Each call is a connection of its own.
@@ -149,12 +151,13 @@ impl Client {
         self.send(Method::PATCH, &format!("/api/v1/minions/{}", escape(id)), change).await
     }
 
-    /// Events, live.
+    /// Events: those that are stored, then live.
     pub async fn events(&self, query: &EventQuery) -> Result<Lines<Event>, ClientError> {
         let query = Query::new()
             .add("since", query.since)
             .add("tag", query.tag.as_ref())
-            .add("jid", query.jid.as_ref());
+            .add("jid", query.jid.as_ref())
+            .add("follow", query.stored_only.then_some(false));
         self.follow(&query.onto("/api/v1/events")).await
     }
 

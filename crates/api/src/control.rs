@@ -116,7 +116,11 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
     }
 }
 
-async fn identify(ConnectInfo(Peer(caller)): connect_info::ConnectInfo<Peer>, mut request: Request, next: Next) -> Response {
+async fn identify(
+    ConnectInfo(Peer(caller)): connect_info::ConnectInfo<Peer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     request.extensions_mut().insert(caller);
     next.run(request).await
 }

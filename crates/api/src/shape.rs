@@ -12,8 +12,8 @@ mod status;
 mod time;
 
 pub use events::Event;
-pub use jobs::{Accepted, Functions, Job, JobDetail, JobList, JobStep, Return, RunRequest, RunStatus, Unanswered, Why};
 pub(crate) use jobs::read_jid;
+pub use jobs::{Accepted, Functions, Job, JobDetail, JobList, JobStep, Return, RunRequest, RunStatus, Unanswered, Why};
 pub use keys::{Key, KeyDecision, KeyList, KeyResult};
 pub use minions::{Minion, MinionChange, MinionDetail, MinionList};
 pub use status::{Port, Status};

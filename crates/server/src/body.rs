@@ -84,7 +84,12 @@ pub(crate) fn cut(value: &mut Value, limit: usize) -> bool {
 }
 
 fn largest<'a>(branches: impl Iterator<Item = &'a mut Value>) -> Option<(&'a mut Value, usize)> {
-    branches.map(|value| { let size = size(value); (value, size) }).max_by_key(|(_, size)| *size)
+    branches
+        .map(|value| {
+            let size = size(value);
+            (value, size)
+        })
+        .max_by_key(|(_, size)| *size)
 }
 
 /// Roughly the bytes it takes on the wire.

@@ -74,3 +74,10 @@ pub struct Config {
     /// Salt keys that were found and mean nothing here
     pub ignored: Vec<String>,
 }
+
+impl Config {
+    /// `request_server_ttl` as time stamps are compared with it
+    pub(crate) fn ttl_secs(&self) -> Option<i64> {
+        self.request_server_ttl.map(|ttl| i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX))
+    }
+}

@@ -10,6 +10,7 @@ mod auth;
 mod events;
 mod files;
 mod jobs;
+mod journal;
 mod keys;
 mod member;
 mod mine;
@@ -29,8 +30,8 @@ pub(crate) use events::entry;
 pub(crate) use jobs::Purpose;
 pub(crate) use keys::KeyBook;
 pub use keys::KeyVerb;
-pub(crate) use member::{Facts, Member};
 pub use member::Presence;
+pub(crate) use member::{Facts, Member};
 pub(crate) use publish::{Accepted, PublishQueue, Submission, run as run_publisher};
 pub(crate) use requests::{AUTH_PATIENCE, Requests};
 
@@ -41,10 +42,11 @@ use crate::tasks::Tasks;
 use crate::{Error, clock};
 use files::Files;
 use jobs::JobCache;
+use journal::Journal;
+use pillar::Pillars;
 use ring::Ring;
 use saltern_core::ids::{JidSource, MinionId};
 use saltern_render::fileserver::FileRoots;
-use pillar::Pillars;
 use saltern_store::Store;
 use saltern_wire::crypto::PrivateKey;
 use std::collections::HashMap;
@@ -69,6 +71,8 @@ pub(crate) struct Master {
     pub(crate) pool: Pool,
     /// Pillar compilations under way; more wait
     renders: Semaphore,
+    /// What was admitted, for the next start
+    journal: Journal,
     publisher: publish::Publisher,
 }
 
@@ -93,6 +97,13 @@ impl Master {
         let Parts { config, store, rsa, keys, tasks, book, members, files, pool, jids, renders } = parts;
         let (publisher, queue) = publish::Publisher::new();
         let pillars = Arc::new(Pillars::new(&config)?);
+        let (journal, admitted) =
+            Journal::open(&config.data_dir.join("nonces"), config.ttl_secs(), clock::now().secs())?;
+        for note in admitted {
+            if let Some(member) = members.get(&note.minion) {
+                member.replay().remember(note.nonce, note.ts);
+            }
+        }
         let master = Self {
             ring: RwLock::new(Arc::new(Ring::new(0, keys, &rsa)?)),
             keys: book,
@@ -107,6 +118,7 @@ impl Master {
             rsa,
             tasks,
             pool,
+            journal,
             publisher,
         };
         Ok((Arc::new(master), queue))

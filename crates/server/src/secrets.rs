@@ -111,7 +111,8 @@ impl Rotating {
         let next = Self {
             path: self.path.clone(),
             shared: KeyString::generate(),
-            previous_shared: Some(self.shared.clone()),
+            // Without a change of sessions somebody was thrown out, and must not be served under the key it knows.
+            previous_shared: sessions_too.then(|| self.shared.clone()),
             session,
             previous_session,
             made: if sessions_too { now } else { self.made },
@@ -223,7 +224,9 @@ mod tests {
         assert_ne!(old.shared.as_str(), new.shared.as_str());
         let previous = new.previous_session_key(&minion, "k").unwrap();
         assert_eq!(previous.as_str(), old.session_key(&minion, "k").as_str());
+        assert_eq!(new.previous_shared.as_ref().map(KeyString::as_str), Some(old.shared.as_str()));
         let kept = new.rotate(Timestamp(10), false).unwrap();
+        assert!(kept.previous_shared.is_none());
         assert_eq!(kept.session_key(&minion, "k").as_str(), new.session_key(&minion, "k").as_str());
     }
 

@@ -46,11 +46,14 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     let publish_listener = bind(&config, config.publish_port, "publish_port")?;
     let return_listener = bind(&config, config.ret_port, "ret_port")?;
     let (publish_address, return_address) = (local(&publish_listener)?, local(&return_listener)?);
-    let store = Store::open(&config.database, &StoreOptions::default()).await.map_err(|error| Error::Start(error.to_string()))?;
+    let store = Store::open(&config.database, &StoreOptions::default())
+        .await
+        .map_err(|error| Error::Start(error.to_string()))?;
 
     let options = ZmtpOptions { max_connections: config.max_connections, ..ZmtpOptions::default() };
     let publisher = Publisher::new(options.clone());
-    let (config, tasks) = (Config { publish_port: publish_address.port(), ret_port: return_address.port(), ..config }, Tasks::new());
+    let (config, tasks) =
+        (Config { publish_port: publish_address.port(), ret_port: return_address.port(), ..config }, Tasks::new());
     let (master, publish_queue) = Master::assemble(config, store, rsa, keys, tasks.clone()).await?;
     let serial = master.store.reserve(Counter::Serial, SERIALS).await?;
 
@@ -61,7 +64,11 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
         async move { publisher.serve(publish_listener, stop).await }
     });
     tasks.spawn(Kind::Essential, "request port", async move { replier.serve(return_listener, stop).await });
-    tasks.spawn(Kind::Essential, "publisher", master::run_publisher(master.clone(), publisher.clone(), serial, publish_queue));
+    tasks.spawn(
+        Kind::Essential,
+        "publisher",
+        master::run_publisher(master.clone(), publisher.clone(), serial, publish_queue),
+    );
     tasks.spawn(Kind::Essential, "key renewal", master.clone().keep_keys_fresh());
     tasks.spawn(Kind::Essential, "minion records", master.clone().keep_minions_recorded());
     tasks.spawn(Kind::Essential, "presence events", master.clone().keep_presence_told());
@@ -107,7 +114,8 @@ impl Master {
         tasks: Tasks,
     ) -> Result<(Arc<Self>, master::PublishQueue), Error> {
         let now = clock::now();
-        let known: HashMap<MinionId, _> = store.minions().await?.into_iter().map(|minion| (minion.id.clone(), minion)).collect();
+        let known: HashMap<MinionId, _> =
+            store.minions().await?.into_iter().map(|minion| (minion.id.clone(), minion)).collect();
         let book = KeyBook::new(store.keys().await?);
         let mut members = HashMap::new();
         for (id, pem) in book.accepted() {
@@ -123,7 +131,19 @@ impl Master {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let pool = Pool::start("auth", cores, 4096, master::AUTH_PATIENCE)
             .map_err(|error| Error::Start(format!("cannot start threads: {error}")))?;
-        Self::new(master::Parts { config, store, rsa, keys, tasks, book, members, files, pool, jids: JidSource::after(newest), renders: cores })
+        Self::new(master::Parts {
+            config,
+            store,
+            rsa,
+            keys,
+            tasks,
+            book,
+            members,
+            files,
+            pool,
+            jids: JidSource::after(newest),
+            renders: cores,
+        })
     }
 }
 
@@ -146,18 +166,29 @@ async fn load_grains(store: &Store, members: &HashMap<MinionId, Arc<Member>>) ->
 
 /// Makes the data directory ours: it is there, private, writable, and no other server uses it.
 fn claim_data_dir(dir: &Path) -> Result<File, Error> {
-    let cannot = |verb: &str, error: std::io::Error| Error::Start(format!("cannot {verb} the data directory {}: {error}", dir.display()));
+    let cannot = |verb: &str, error: std::io::Error| {
+        Error::Start(format!("cannot {verb} the data directory {}: {error}", dir.display()))
+    };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| cannot("make", error))?;
     let path = dir.join("lock");
-    let file = File::options().write(true).create(true).truncate(false).open(path).map_err(|error| cannot("write to", error))?;
-    file.try_lock().map_err(|_| Error::Start(format!("another saltern server uses the data directory {}", dir.display())))?;
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|error| cannot("write to", error))?;
+    file.try_lock()
+        .map_err(|_| Error::Start(format!("another saltern server uses the data directory {}", dir.display())))?;
     Ok(file)
 }
 
 fn bind(config: &Config, port: u16, key: &str) -> Result<TcpListener, Error> {
     let address = SocketAddr::new(config.interface, port);
     zmtp::bind(address).map_err(|error| {
-        Error::Start(format!("cannot listen on {address} ({key}): {error}; stop what uses it, or set {key} or interface"))
+        let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        Error::Start(format!(
+            "cannot listen on {address} ({key}): {cause}; stop what uses it, or set {key} or interface"
+        ))
     })
 }
 

@@ -1,8 +1,8 @@
 //! What somebody asked for, once.
 
+use crate::Result;
 use crate::counters::{self, Counter};
 use crate::db::{Tx, params};
-use crate::Result;
 use saltern_core::ids::ActionId;
 use saltern_core::time::Timestamp;
 

@@ -23,8 +23,10 @@ pub struct AuditEntry {
     pub detail: String,
 }
 
-const INSERT: &str = "INSERT INTO audit (number, at, who, origin, what, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const BEFORE: &str = "SELECT number, at, who, origin, what, subject, detail FROM audit WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
+const INSERT: &str =
+    "INSERT INTO audit (number, at, who, origin, what, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+const BEFORE: &str =
+    "SELECT number, at, who, origin, what, subject, detail FROM audit WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
 
 pub(crate) async fn append(tx: &Tx<'_>, entry: &AuditEntry) -> Result<()> {
     let number = counters::take(tx, Counter::Audit, 1).await?;

@@ -44,7 +44,8 @@ pub struct EventFilter {
     pub jid: Option<Jid>,
 }
 
-const INSERT: &str = "INSERT INTO events (number, at, tag, minion, jid, encoding, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+const INSERT: &str =
+    "INSERT INTO events (number, at, tag, minion, jid, encoding, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 const AFTER: &str = "SELECT e.number, e.at, e.tag, e.minion, e.jid, coalesce(r.encoding, e.encoding), coalesce(r.body, e.body), \
     CASE WHEN e.encoding = -1 THEN 1 ELSE 0 END \

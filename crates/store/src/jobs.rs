@@ -119,10 +119,22 @@ impl Operation for NewJob {
 pub(crate) async fn insert(tx: &Tx<'_>, job: &NewJob, published: Option<Timestamp>) -> Result<ActionId> {
     let action = actions::insert(tx, &job.action).await?;
     let a = &job.action;
-    let (minions, missing) = (join(job.minions.iter().map(MinionId::as_str)), join(job.missing.iter().map(String::as_str)));
+    let (minions, missing) =
+        (join(job.minions.iter().map(MinionId::as_str)), join(job.missing.iter().map(String::as_str)));
     let values = params![
-        job.jid, action, a.created, &a.fun, &a.arg, &a.target, &a.target_type, &a.initiator, minions, missing, &job.load,
-        a.internal, published
+        job.jid,
+        action,
+        a.created,
+        &a.fun,
+        &a.arg,
+        &a.target,
+        &a.target_type,
+        &a.initiator,
+        minions,
+        missing,
+        &job.load,
+        a.internal,
+        published
     ];
     tx.execute(INSERT, values).await?;
     Ok(action)

@@ -50,7 +50,13 @@ impl Operation for Change {
 
 impl Store {
     /// Adds or replaces values; `clear` removes the minion's others first.
-    pub async fn put_mine(&self, minion: MinionId, at: Timestamp, entries: Vec<(String, Body)>, clear: bool) -> Result<()> {
+    pub async fn put_mine(
+        &self,
+        minion: MinionId,
+        at: Timestamp,
+        entries: Vec<(String, Body)>,
+        clear: bool,
+    ) -> Result<()> {
         self.write(Change::Put { minion, at, entries, clear }).await
     }
 

@@ -57,7 +57,8 @@ impl AckMethod {
     }
 }
 
-const ALL: &str = "SELECT id, first_seen, last_seen, started, address, version, ack_method, ack_setting FROM minions ORDER BY id";
+const ALL: &str =
+    "SELECT id, first_seen, last_seen, started, address, version, ack_method, ack_setting FROM minions ORDER BY id";
 const PUT: &str = "INSERT INTO minions (id, first_seen, last_seen, started, address, version, ack_method, ack_setting) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
     ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, started = excluded.started, \
@@ -72,7 +73,16 @@ impl Operation for Put {
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
         let row = |m: &Minion| {
             let (method, setting) = (m.ack_method.as_str(), m.ack_setting);
-            params![&m.id, m.first_seen, m.last_seen, m.started, m.address.as_ref(), m.version.as_ref(), method, setting]
+            params![
+                &m.id,
+                m.first_seen,
+                m.last_seen,
+                m.started,
+                m.address.as_ref(),
+                m.version.as_ref(),
+                method,
+                setting
+            ]
         };
         let rows = self.0.iter().map(row).collect();
         Box::pin(async move { tx.execute_many(PUT, rows).await.map(drop) })

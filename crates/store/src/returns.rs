@@ -67,7 +67,8 @@ impl Operation for NewReturn {
         Box::pin(async move {
             let Verdict { success, retcode } = self.verdict;
             let body = &self.body;
-            let values = params![self.jid, &self.minion, self.at, &self.fun, retcode, success, body.encoding, &body.bytes];
+            let values =
+                params![self.jid, &self.minion, self.at, &self.fun, retcode, success, body.encoding, &body.bytes];
             if tx.execute(INSERT, values).await? == 0 {
                 return Ok(false);
             }

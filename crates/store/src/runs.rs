@@ -48,7 +48,8 @@ pub struct Ack {
     pub events: Vec<NewEvent>,
 }
 
-const INSERT: &str = "INSERT INTO runs (action, minion, state, attempt, jid, deadline, sent) VALUES (?1, ?2, 'sent', 1, ?3, ?4, ?5)";
+const INSERT: &str =
+    "INSERT INTO runs (action, minion, state, attempt, jid, deadline, sent) VALUES (?1, ?2, 'sent', 1, ?3, ?4, ?5)";
 const INSERT_ATTEMPT: &str = "INSERT INTO attempts (jid, minion, action, number, sent) VALUES (?1, ?2, ?3, 1, ?4)";
 const PICK_UP: &str = "UPDATE runs SET state = 'picked_up', picked_up = ?4 \
     WHERE action = ?1 AND minion = ?2 AND jid = ?3 AND state IN ('queued', 'sent')";
@@ -74,7 +75,14 @@ pub(crate) async fn insert(
 }
 
 /// Ends a run by the judgement of its return, if it has not ended yet.
-pub(crate) async fn end(tx: &Tx<'_>, action: ActionId, minion: &MinionId, jid: &Jid, verdict: Verdict, at: Timestamp) -> Result<bool> {
+pub(crate) async fn end(
+    tx: &Tx<'_>,
+    action: ActionId,
+    minion: &MinionId,
+    jid: &Jid,
+    verdict: Verdict,
+    at: Timestamp,
+) -> Result<bool> {
     let (state, reason) = verdict.outcome();
     let reason = reason.map(saltern_core::run::Reason::as_str);
     Ok(tx.execute(END, params![action, minion, jid, state.as_str(), reason, at, verdict.retcode]).await? > 0)

@@ -1,8 +1,8 @@
 //! The store itself: how it is opened and closed. What it can do stands in one file per thing it remembers.
 
+use crate::Result;
 use crate::db::{self, Location, Operation, Options, Param, Readers, Row, Writer};
 use crate::events::Event;
-use crate::Result;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
 

@@ -36,7 +36,9 @@ impl Endpoint {
     }
 }
 
-async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> Result<SendRequest<Full<Bytes>>, ClientError> {
     let (sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| ClientError::Lost(error.to_string()))?;
     // Drives the connection; ends with it. What goes wrong there is told by the request that waits for its answer.

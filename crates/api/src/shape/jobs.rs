@@ -354,7 +354,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_field_is_refused() {
-        let error = serde_json::from_str::<RunRequest>(r#"{"target": "*", "fun": "test.ping", "args": []}"#).unwrap_err();
+        let error =
+            serde_json::from_str::<RunRequest>(r#"{"target": "*", "fun": "test.ping", "args": []}"#).unwrap_err();
         assert!(error.to_string().contains("unknown field `args`"), "{error}");
     }
 

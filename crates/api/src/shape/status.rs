@@ -62,10 +62,7 @@ impl Status {
             up_seconds: status.up.as_secs(),
             database: status.database,
             data_dir: status.data_dir,
-            publish_port: Port {
-                port: status.publish_port.port,
-                connections: Some(status.publish_port.connections),
-            },
+            publish_port: Port { port: status.publish_port.port, connections: Some(status.publish_port.connections) },
             ret_port: Port { port: status.ret_port, connections: None },
             accepted: status.accepted,
             present: status.present,

@@ -18,6 +18,13 @@ pub(super) struct FollowQuery {
     since: Option<i64>,
     tag: Option<String>,
     jid: Option<String>,
+    /// Whether to wait for more when the end of the log is reached
+    #[serde(default = "yes")]
+    follow: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 pub(super) async fn follow(
@@ -31,6 +38,7 @@ pub(super) async fn follow(
         since: query.since,
         tag: query.tag,
         jid: query.jid.as_deref().map(read_jid).transpose()?,
+        stored_only: !query.follow,
     };
     let events = shared.app.events(&query).await?;
     Ok(stream::lines(Lines(events), shared.stop))

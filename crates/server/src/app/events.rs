@@ -20,6 +20,8 @@ pub struct EventQuery {
     pub tag: Option<String>,
     /// Only of this job
     pub jid: Option<Jid>,
+    /// End with what is stored now, instead of waiting for more
+    pub stored_only: bool,
 }
 
 /// One event.
@@ -49,6 +51,7 @@ pub struct EventStream {
     last: i64,
     /// Read from the log, not handed out yet
     ready: VecDeque<Event>,
+    stored_only: bool,
     /// Whether the log may have more than `last` that the feed will not bring
     behind: bool,
 }
@@ -73,6 +76,7 @@ impl App {
             tag: query.tag.as_deref().map(Glob::new),
             last,
             ready: VecDeque::new(),
+            stored_only: query.stored_only,
             behind: true,
         })
     }
@@ -85,7 +89,8 @@ impl App {
 }
 
 impl EventStream {
-    /// The next event; waits for it. `None` when the server stops.
+    /// The next event; waits for it. `None` when the server stops, or at the end of the
+    /// stored ones if no more were wanted.
     pub async fn next(&mut self) -> Option<Result<EventEntry, Error>> {
         loop {
             while let Some(event) = self.ready.pop_front() {
@@ -104,9 +109,14 @@ impl EventStream {
                 }
                 continue;
             }
+            if self.stored_only {
+                return None;
+            }
             match self.feed.recv().await {
                 Ok(batch) => {
-                    let wanted = |event: &&Event| event.number > self.last && (self.filter.jid.is_none() || event.event.jid == self.filter.jid);
+                    let wanted = |event: &&Event| {
+                        event.number > self.last && (self.filter.jid.is_none() || event.event.jid == self.filter.jid)
+                    };
                     self.ready.extend(batch.iter().filter(wanted).cloned());
                 }
                 // Too slow for the feed: the log has everything.

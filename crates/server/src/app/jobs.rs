@@ -154,7 +154,12 @@ impl App {
 
     /// A page of jobs, newest first.
     pub async fn jobs(&self, query: &JobQuery) -> Result<Vec<JobSummary>, Error> {
-        let page = JobPage { before: query.before, limit: query.limit.clamp(1, PAGE), internal: query.internal, open: query.active };
+        let page = JobPage {
+            before: query.before,
+            limit: query.limit.clamp(1, PAGE),
+            internal: query.internal,
+            open: query.active,
+        };
         Ok(self.master.store.jobs(&page).await?.into_iter().map(summary).collect())
     }
 }
@@ -174,7 +179,9 @@ impl ReturnEntry {
 }
 
 fn submission(caller: &Caller, request: RunRequest) -> Result<Submission, Error> {
-    let named = |name: &String| name.contains('.') && !name.starts_with('.') && !name.ends_with('.') && !name.contains(char::is_whitespace);
+    let named = |name: &String| {
+        name.contains('.') && !name.starts_with('.') && !name.ends_with('.') && !name.contains(char::is_whitespace)
+    };
     if let Some(bad) = request.funs.iter().find(|name| !named(name)) {
         return Err(Error::Invalid(format!("{bad:?} is not a function: write MODULE.FUNCTION, e.g. test.ping")));
     }

@@ -44,7 +44,13 @@ impl App {
     }
 
     /// Decides about keys; returns the ids it applied to. `also` lists states beyond the verb's usual ones.
-    pub async fn decide_keys(&self, caller: &Caller, verb: KeyVerb, which: &KeyMatch, also: &[KeyState]) -> Result<Vec<MinionId>, Error> {
+    pub async fn decide_keys(
+        &self,
+        caller: &Caller,
+        verb: KeyVerb,
+        which: &KeyMatch,
+        also: &[KeyState],
+    ) -> Result<Vec<MinionId>, Error> {
         self.master.decide_keys(caller, verb, which, also).await
     }
 }

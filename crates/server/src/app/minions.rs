@@ -74,7 +74,8 @@ impl App {
 
     /// Sets whether jobs ask this minion to acknowledge; nothing means as the server does.
     pub async fn set_minion_ack(&self, id: &str, setting: Option<bool>) -> Result<(), Error> {
-        let member = self.master.member(id).ok_or_else(|| Error::NotFound(format!("there is no accepted minion {id:?}")))?;
+        let member =
+            self.master.member(id).ok_or_else(|| Error::NotFound(format!("there is no accepted minion {id:?}")))?;
         {
             let mut facts = member.facts();
             facts.ack_setting = setting;

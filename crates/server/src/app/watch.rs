@@ -176,7 +176,8 @@ impl Watch {
             && matches!(kind, JobTagKind::Ret(_))
         {
             probe.asked.remove(minion);
-            let running = crate::body::unpack(&event.event.body).ok().and_then(|load| load.get("return").map(Value::is_truthy));
+            let running =
+                crate::body::unpack(&event.event.body).ok().and_then(|load| load.get("return").map(Value::is_truthy));
             if let Some(standing) = self.waiting.get_mut(minion) {
                 standing.running = running == Some(true);
                 standing.gone = running == Some(false);
@@ -196,7 +197,10 @@ impl Watch {
             }
             JobTagKind::Ret(_) => {
                 if let Ok(load) = crate::body::unpack(&event.event.body) {
-                    let verdict = saltern_core::run::judge(load.get("retcode").unwrap_or(&Value::Nil), load.get("success").unwrap_or(&Value::Nil));
+                    let verdict = saltern_core::run::judge(
+                        load.get("retcode").unwrap_or(&Value::Nil),
+                        load.get("success").unwrap_or(&Value::Nil),
+                    );
                     self.ready.push_back(Progress::Returned(Box::new(ReturnEntry {
                         minion: minion.clone(),
                         at: event.event.at,
@@ -225,7 +229,8 @@ impl Watch {
             }
             return Ok(());
         }
-        let worth_asking: Vec<MinionId> = self.waiting.keys().filter(|minion| self.is_present(minion)).cloned().collect();
+        let worth_asking: Vec<MinionId> =
+            self.waiting.keys().filter(|minion| self.is_present(minion)).cloned().collect();
         if worth_asking.is_empty() {
             self.finish();
             return Ok(());
@@ -242,7 +247,8 @@ impl Watch {
             purpose: Purpose::Internal,
         };
         let asked = self.app.master.submit(submission).await?;
-        self.probing = Some(Probe { jid: asked.jid, asked: worth_asking.into_iter().collect(), until: Instant::now() + GATHER });
+        self.probing =
+            Some(Probe { jid: asked.jid, asked: worth_asking.into_iter().collect(), until: Instant::now() + GATHER });
         Ok(())
     }
 

@@ -55,7 +55,8 @@ impl Config {
             let key = name.strip_prefix("SALTERN_").unwrap_or_default().to_ascii_lowercase();
             if SETTINGS.iter().any(|setting| setting.key == key) {
                 let place = format!("variable {name}");
-                let value = yaml::load(&text).map_err(|error| ConfigError { place: place.clone(), problem: error.to_string() })?;
+                let value = yaml::load(&text)
+                    .map_err(|error| ConfigError { place: place.clone(), problem: error.to_string() })?;
                 keys.set(key, value, place);
             }
         }
@@ -84,8 +85,12 @@ impl Keys {
             None => std::net::Ipv4Addr::UNSPECIFIED.into(),
         };
         let nodegroups_value = self.get("nodegroups").cloned().unwrap_or_else(|| Value::Map(Map::new()));
-        let nodegroups = Nodegroups::from_value(&nodegroups_value).map_err(|error| self.wrong("nodegroups", &error.to_string()))?;
-        let strategy = self.one_of("pillar_source_merging_strategy", &["smart", "recurse", "aggregate", "overwrite", "list", "none"])?;
+        let nodegroups =
+            Nodegroups::from_value(&nodegroups_value).map_err(|error| self.wrong("nodegroups", &error.to_string()))?;
+        let strategy = self.one_of(
+            "pillar_source_merging_strategy",
+            &["smart", "recurse", "aggregate", "overwrite", "list", "none"],
+        )?;
         let config = Config {
             database,
             interface,
@@ -158,7 +163,10 @@ impl Keys {
         opts.push("state_top_saltenv", Value::Nil);
         opts.push("env_order", Value::list(self.texts("env_order")?));
         opts.push("default_top", self.text("default_top")?.unwrap_or_else(|| "base".into()));
-        opts.push("top_file_merging_strategy", self.one_of("top_file_merging_strategy", &["merge", "same", "merge_all"])?);
+        opts.push(
+            "top_file_merging_strategy",
+            self.one_of("top_file_merging_strategy", &["merge", "same", "merge_all"])?,
+        );
         opts.push("jinja_env", Map::new());
         opts.push("jinja_sls_env", Map::new());
         Ok(opts)
@@ -183,7 +191,11 @@ impl Keys {
     }
 
     fn wrong(&self, key: &str, problem: &str) -> ConfigError {
-        let place = self.values.iter().find(|(known, _, _)| known == key).map_or_else(|| key.to_owned(), |(_, _, place)| place.clone());
+        let place = self
+            .values
+            .iter()
+            .find(|(known, _, _)| known == key)
+            .map_or_else(|| key.to_owned(), |(_, _, place)| place.clone());
         ConfigError { place, problem: problem.to_owned() }
     }
 
@@ -211,7 +223,10 @@ impl Keys {
         let Some(value) = self.get(key) else { return Ok(default) };
         let within = |number: &i64| range.contains(number);
         let (least, most) = (range.start(), range.end());
-        value.as_i64().filter(within).ok_or_else(|| self.wrong(key, &format!("must be a whole number from {least} to {most}")))
+        value
+            .as_i64()
+            .filter(within)
+            .ok_or_else(|| self.wrong(key, &format!("must be a whole number from {least} to {most}")))
     }
 
     fn port(&self, key: &str, default: u16) -> Result<u16, ConfigError> {
@@ -247,7 +262,8 @@ impl Keys {
         let Some(value) = self.get(key) else { return Ok(vec![("base".into(), vec![default.into()])]) };
         let entry = |(env, dirs): &(Value, Value)| {
             let dirs = dirs.as_list().ok_or_else(wrong)?;
-            let dirs = dirs.iter().map(|dir| dir.as_str().map(PathBuf::from).ok_or_else(wrong)).collect::<Result<_, _>>()?;
+            let dirs =
+                dirs.iter().map(|dir| dir.as_str().map(PathBuf::from).ok_or_else(wrong)).collect::<Result<_, _>>()?;
             Ok((env.as_str().ok_or_else(wrong)?.to_owned(), dirs))
         };
         value.as_map().ok_or_else(wrong)?.iter().map(entry).collect()

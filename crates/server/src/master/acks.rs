@@ -109,6 +109,10 @@ impl Master {
 
     /// The executor is gone from a minion: stop naming it, and bring it back.
     pub(super) fn ack_executor_lost(self: &Arc<Self>, member: &Arc<Member>) {
+        // Only where it was named: any return may say these words, also that of the sync itself.
+        if member.facts().ack_method != AckMethod::Executor {
+            return;
+        }
         tracing::warn!(minion = %member.id, "the ack executor is gone from it, syncing it again");
         self.prepare_acks(member);
     }

@@ -5,6 +5,7 @@
 
 use super::keys::key_entry;
 use super::{Master, Member, entry};
+use crate::app::KeyEntry;
 use crate::tasks::Kind;
 use crate::{Error, clock};
 use bytes::Bytes;
@@ -21,6 +22,10 @@ use std::time::Duration;
 
 /// Least time between two logged sign-ins of one minion.
 const BETWEEN_LOGGED_SIGN_INS: Duration = Duration::from_secs(60);
+
+/// Least time between two foreign keys that are recorded for one id. Anybody can claim an id with ever new keys, and each
+/// record is a write.
+const BETWEEN_DENIED: Duration = Duration::from_secs(60);
 
 impl Master {
     /// Answers `_auth`. Nothing comes back when the asker has given up meanwhile, or the database is out of reach.
@@ -52,15 +57,17 @@ impl Master {
 
     /// Decides, and records the decision if it is a new one.
     async fn judge(&self, id: &MinionId, auth: &Auth) -> Result<(Answer, Option<Arc<Member>>), Error> {
-        let presented = auth.public_pem.trim().replace("\r\n", "\n");
         // The usual case, a known minion with its own key, needs neither lock nor database.
         if let Some(member) = self.member(id.as_str())
-            && keys::same_key(&member.pem, &presented)
+            && keys::same_key(&member.pem, &auth.public_pem)
             && !self.config.open_mode
             && self.config.max_minions == 0
         {
             return Ok((Answer::Accepted, Some(member)));
         }
+        // One key has one form here, whatever blanks a stranger puts into it.
+        let key = PublicKey::from_pem(&auth.public_pem);
+        let (presented, usable) = key.map_or_else(|_| (auth.public_pem.to_string(), false), |key| (key.to_pem(), true));
         let _turn = self.keys.deciding.lock().await;
         let policy = self.key_policy();
         let current = self.keys.current(id);
@@ -68,7 +75,7 @@ impl Master {
         let decision = keys::decide(&keys::Request {
             id,
             presented: &presented,
-            usable: PublicKey::from_pem(&presented).is_ok(),
+            usable,
             known: current.as_ref().map(|(state, pem)| (*state, pem.as_str())),
             grains: grains.as_ref(),
             invited: false,
@@ -82,6 +89,10 @@ impl Master {
                 tracing::warn!(minion = %id, "too many keys wait for a decision; this one was told to come back");
                 return Ok((Answer::Full, None));
             }
+            let is_noted = |known: &KeyEntry| known.pem == record.pem || now.since(known.since) < BETWEEN_DENIED;
+            if record.state == KeyState::Denied && self.keys.denied(id).as_ref().is_some_and(is_noted) {
+                return Ok((decision.answer, None));
+            }
             let mut events = Vec::new();
             if self.config.auth_events && decision.act != Act::Accept {
                 events.push(auth_event(id, decision.act, &presented));
@@ -89,11 +100,7 @@ impl Master {
             if decision.act == Act::Denied {
                 tracing::warn!(minion = %id, "another key than the accepted one claims this id");
             }
-            // A denied key that comes again and again is one entry, not a write each time.
-            let is_known = self.keys.list().iter().any(|key| key.minion == *id && key.state == record.state && key.pem == record.pem);
-            if !is_known {
-                self.commit_keys(vec![key_entry(id, record.state, record.pem, now)], Vec::new(), None, &[], events).await?;
-            }
+            self.commit_keys(vec![key_entry(id, record.state, record.pem, now)], Vec::new(), None, &[], events).await?;
         }
         Ok((decision.answer, self.member(id.as_str())))
     }
@@ -128,7 +135,8 @@ impl Master {
             let session = ring.keys.session_key(&member.id, &member.pem);
             let port = master.config.publish_port;
             let key = member.key()?;
-            envelope::accepted_reply(&master.rsa, &auth, key, port, ring.shared_key(), &ring.shared_signature, &session).ok()
+            envelope::accepted_reply(&master.rsa, &auth, key, port, ring.shared_key(), &ring.shared_signature, &session)
+                .ok()
         });
         reply.await.flatten()
     }
@@ -165,7 +173,8 @@ impl Master {
 }
 
 fn auth_event(id: &MinionId, act: Act, pem: &str) -> saltern_store::NewEvent {
-    let body = [("result", Value::from(act.result())), ("act", act.as_str().into()), ("id", id.into()), ("pub", pem.into())];
+    let body =
+        [("result", Value::from(act.result())), ("act", act.as_str().into()), ("id", id.into()), ("pub", pem.into())];
     entry(clock::now(), "salt/auth".into(), Value::map(body), Some(id), None)
 }
 

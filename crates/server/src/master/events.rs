@@ -36,18 +36,36 @@ impl Master {
             return Ok(Value::Nil);
         }
         let now = clock::now();
+        if events.len() > MOST_IN_BATCH {
+            tracing::warn!(minion = %member.id, dropped = events.len() - MOST_IN_BATCH, "a batch of events was too long and was cut");
+        }
         let mut plain = Vec::new();
-        for Event { tag, body, .. } in events.into_iter().take(MOST_IN_BATCH) {
-            if let Err(reason) = event::may_send(&member.id, &tag) {
-                tracing::warn!(minion = %member.id, %tag, %reason, "an event was refused");
+        for mut event in events.into_iter().take(MOST_IN_BATCH) {
+            if let Err(reason) = event::may_send(&member.id, &event.tag) {
+                // Shown as a quoted text, and not all of it: the minion chose it.
+                let tag: String = event.tag.chars().take(100).collect();
+                tracing::warn!(minion = %member.id, tag, %reason, "an event was refused");
                 continue;
             }
-            let started = *tag == *event::tag::minion_start(&member.id);
-            match JobTag::parse(&tag) {
-                Some(JobTag { jid, kind: JobTagKind::Ack(_) }) => self.acknowledged(member, jid, tag.to_string(), body, true).await?,
-                Some(JobTag { jid, kind: JobTagKind::Start(_) }) => self.acknowledged(member, jid, tag.to_string(), body, false).await?,
-                Some(JobTag { jid, .. }) => plain.push(entry(now, tag.to_string(), body, Some(&member.id), Some(jid))),
-                None => plain.push(entry(now, tag.to_string(), body, Some(&member.id), None)),
+            if body::cut(&mut event.body, self.config.max_return_size) {
+                tracing::warn!(minion = %member.id, tag = &*event.tag, "an event was cut");
+            }
+            let started = *event.tag == *event::tag::minion_start(&member.id);
+            match JobTag::parse(&event.tag) {
+                Some(JobTag { jid, kind: JobTagKind::Ack(_) }) => self.acknowledged(member, jid, event, true).await?,
+                Some(JobTag { jid, kind: JobTagKind::Start(_) }) => {
+                    self.acknowledged(member, jid, event, false).await?
+                }
+                Some(JobTag { jid, .. }) => match self.known_job(jid).await? {
+                    Some(known) if !known.is_for(&member.id) => {
+                        tracing::warn!(minion = %member.id, %jid, "progress of a job that was not for it was refused");
+                    }
+                    known => {
+                        let jid = known.map(|_| jid);
+                        plain.push(entry(now, event.tag.to_string(), event.body, Some(&member.id), jid));
+                    }
+                },
+                None => plain.push(entry(now, event.tag.to_string(), event.body, Some(&member.id), None)),
             }
             if started {
                 self.started(member, now);
@@ -60,7 +78,7 @@ impl Master {
     }
 
     /// A minion has begun a job. Whatever said so, the log gets `salt/job/<jid>/ack/<minion>`.
-    async fn acknowledged(&self, member: &Arc<Member>, jid: Jid, tag: String, body: Value, is_ack: bool) -> Result<(), Error> {
+    async fn acknowledged(&self, member: &Arc<Member>, jid: Jid, event: Event, is_ack: bool) -> Result<(), Error> {
         let known = match self.known_job(jid).await? {
             Some(known) if known.is_for(&member.id) => known,
             _ => {
@@ -71,10 +89,10 @@ impl Master {
         let now = clock::now();
         let ack_tag = event::tag::job_ack(jid, &member.id);
         let mut events = Vec::with_capacity(2);
+        let data = Some(event.data()).filter(|data| !data.is_nil()).cloned().unwrap_or_else(|| Value::Map(Map::new()));
         if !is_ack {
-            events.push(entry(now, tag, body.clone(), Some(&member.id), Some(jid)));
+            events.push(entry(now, event.tag.to_string(), event.body, Some(&member.id), Some(jid)));
         }
-        let data = body.get("data").cloned().unwrap_or_else(|| Value::Map(Map::new()));
         let ack = Value::map([
             ("cmd", Value::from("_minion_event")),
             ("data", data),

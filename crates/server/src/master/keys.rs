@@ -41,7 +41,10 @@ impl KeyBook {
             let Key { minion, slot, pem, fingerprint, since, .. } = key;
             Some(((minion.clone(), slot), KeyEntry { minion, state, fingerprint, pem, since }))
         };
-        Self { keys: RwLock::new(keys.into_iter().filter_map(entry).collect()), deciding: tokio::sync::Mutex::default() }
+        Self {
+            keys: RwLock::new(keys.into_iter().filter_map(entry).collect()),
+            deciding: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Every key, in the order of ids.
@@ -59,6 +62,12 @@ impl KeyBook {
     pub(super) fn current(&self, id: &MinionId) -> Option<(KeyState, String)> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.get(&(id.clone(), KeySlot::Current)).map(|key| (key.state, key.pem.clone()))
+    }
+
+    /// The foreign key that claims this id, if one does.
+    pub(super) fn denied(&self, id: &MinionId) -> Option<KeyEntry> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(&(id.clone(), KeySlot::Denied)).cloned()
     }
 
     /// Keys that wait for a decision.
@@ -88,7 +97,12 @@ impl Master {
         also: &[KeyState],
     ) -> Result<Vec<MinionId>, Error> {
         let _turn = self.keys.deciding.lock().await;
-        let meant: Vec<KeyEntry> = self.keys.list().into_iter().filter(|key| which.means(&key.minion) && verb.applies(key.state, also)).collect();
+        let meant: Vec<KeyEntry> = self
+            .keys
+            .list()
+            .into_iter()
+            .filter(|key| which.means(&key.minion) && verb.applies(key.state, also))
+            .collect();
         if meant.is_empty() {
             return match which {
                 KeyMatch::All => Ok(Vec::new()),
@@ -105,12 +119,26 @@ impl Master {
         }
         let mut ids: Vec<MinionId> = meant.into_iter().map(|key| key.minion).collect();
         ids.dedup();
-        self.commit_keys(put, remove, Some((caller, verb)), &ids, Vec::new()).await?;
-        if verb != KeyVerb::Accept {
-            // Whoever is thrown out still knows the shared key.
+        // Whoever is thrown out still knows the shared key.
+        let expels = ids.iter().any(|id| self.is_expelled(id, &put, &remove));
+        let mut events = Vec::new();
+        if expels {
+            events.push(entry(now, "key".into(), Value::map([("rotate_aes_key", true)]), None, None));
+        }
+        self.commit_keys(put, remove, Some((caller, verb)), &ids, events).await?;
+        if expels {
             self.rotate(false)?;
         }
         Ok(ids)
+    }
+
+    /// Whether a key that is in now would no longer be: also by another one taking its place.
+    fn is_expelled(&self, id: &MinionId, put: &[KeyEntry], remove: &[(MinionId, KeySlot)]) -> bool {
+        let Some((KeyState::Accepted, pem)) = self.keys.current(id) else { return false };
+        match put.iter().find(|key| key.minion == *id && slot(key.state) == KeySlot::Current) {
+            Some(next) => next.state != KeyState::Accepted || next.pem != pem,
+            None => remove.contains(&(id.clone(), KeySlot::Current)),
+        }
     }
 
     /// Writes keys to the store, then to the book, then lets members in or out accordingly.
@@ -136,9 +164,6 @@ impl Master {
                     detail: "{}".into(),
                 });
             }
-            if verb != KeyVerb::Accept {
-                events.push(entry(now, "key".into(), Value::map([("rotate_aes_key", true)]), None, None));
-            }
         }
         let row = |key: &KeyEntry| Key {
             minion: key.minion.clone(),
@@ -149,7 +174,8 @@ impl Master {
             since: key.since,
         };
         // Removals of places that are written anew would take the new key away.
-        let gone = remove.iter().filter(|place| !put.iter().any(|key| (&key.minion, slot(key.state)) == (&place.0, place.1)));
+        let gone =
+            remove.iter().filter(|place| !put.iter().any(|key| (&key.minion, slot(key.state)) == (&place.0, place.1)));
         self.store.change_keys(put.iter().map(row).collect(), gone.cloned().collect(), events, audit).await?;
         self.keys.apply(&put, &remove);
         for id in put.iter().map(|key| &key.minion).chain(remove.iter().map(|(id, _)| id)) {

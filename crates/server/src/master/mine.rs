@@ -2,10 +2,13 @@
 
 use super::{Master, Member, targets};
 use crate::{Error, body, clock};
-use saltern_core::target::{Target, TargetType};
+use saltern_core::target::Target;
 use saltern_core::value::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Most functions of one request: each is a look into the database.
+const MOST_FUNS: usize = 256;
 
 impl Master {
     /// `_mine`: adds or replaces values.
@@ -38,10 +41,16 @@ impl Master {
                 let single = funs.len() == 1;
                 (funs, single)
             }
-            Some(Value::List(items)) => (items.iter().filter_map(|fun| fun.as_str().map(str::to_owned)).collect(), false),
+            Some(Value::List(items)) => {
+                (items.iter().filter_map(|fun| fun.as_str().map(str::to_owned)).collect(), false)
+            }
             _ => return Ok(Value::Map(Map::new())),
         };
-        let Some(target) = mine_target(load) else { return Ok(Value::Map(Map::new())) };
+        if funs.len() > MOST_FUNS {
+            tracing::warn!(minion = %asker.id, "a mine request for too many functions was refused");
+            return Ok(Value::Map(Map::new()));
+        }
+        let Some(target) = targets::asked_by_minion(load) else { return Ok(Value::Map(Map::new())) };
         // A target that makes no sense means nobody, as with stock masters.
         let Ok((meant, _)) = self.resolve(&target).await else { return Ok(Value::Map(Map::new())) };
         let meant: HashSet<&str> = meant.iter().map(|member| member.id.as_str()).collect();
@@ -75,16 +84,4 @@ impl Master {
         let matcher = Target::read(tgt_type, tgt, None).ok()?.compile(&self.config.nodegroups).ok()?;
         targets::is_meant(&matcher, asker, asker.grains(), asker.pillar()).then_some(data)
     }
-}
-
-/// The target of a mine request. Pillar is compared exactly, so that patterns cannot be used to guess what others have.
-fn mine_target(load: &Map) -> Option<Target> {
-    let tgt_type = load.get("tgt_type").or_else(|| load.get("expr_form")).and_then(Value::as_str).unwrap_or("glob");
-    let mut target = Target::read(tgt_type, load.get("tgt")?, load.get("delimiter").and_then(Value::as_str)).ok()?;
-    target.kind = match target.kind {
-        TargetType::Pillar | TargetType::PillarPcre => TargetType::PillarExact,
-        TargetType::Compound => TargetType::CompoundPillarExact,
-        other => other,
-    };
-    Some(target)
 }

@@ -2,11 +2,10 @@
 //!
 //! Such a job is a job like any other: stored, logged, with the minion as its user.
 
-use super::{Master, Member, Purpose, Submission};
+use super::{Master, Member, Purpose, Submission, targets};
 use crate::{Error, body};
 use regex::Regex;
 use saltern_core::ids::Jid;
-use saltern_core::target::Target;
 use saltern_core::value::{Map, Value};
 use saltern_wire::load::Fun;
 use std::sync::Arc;
@@ -20,14 +19,20 @@ impl Master {
     pub(super) async fn peer_publish(self: &Arc<Self>, member: &Arc<Member>, load: &Map) -> Result<Value, Error> {
         let Some(submission) = self.peer_submission(member, load) else { return Ok(Value::Map(Map::new())) };
         match self.submit(submission).await {
-            Ok(accepted) => Ok(Value::map([("jid", Value::from(accepted.jid)), ("minions", Value::list(&accepted.minions))])),
+            Ok(accepted) => {
+                Ok(Value::map([("jid", Value::from(accepted.jid)), ("minions", Value::list(&accepted.minions))]))
+            }
             Err(Error::NotFound(_) | Error::Invalid(_)) => Ok(Value::Map(Map::new())),
             Err(error) => Err(error),
         }
     }
 
     /// `minion_publish`: publishes and waits for the returns.
-    pub(super) async fn peer_publish_and_wait(self: &Arc<Self>, member: &Arc<Member>, load: &Map) -> Result<Value, Error> {
+    pub(super) async fn peer_publish_and_wait(
+        self: &Arc<Self>,
+        member: &Arc<Member>,
+        load: &Map,
+    ) -> Result<Value, Error> {
         let Some(submission) = self.peer_submission(member, load) else { return Ok(Value::Map(Map::new())) };
         let seconds = load.get("tmo").and_then(Value::as_i64).and_then(|tmo| u64::try_from(tmo).ok()).unwrap_or(5);
         let mut feed = self.store.feed();
@@ -77,14 +82,13 @@ impl Master {
             tracing::info!(minion = %member.id, fun, "a peer publish was refused: `peer` does not allow it");
             return None;
         }
-        let tgt_type = load.get("tgt_type").and_then(Value::as_str).unwrap_or("glob");
         let arg = match load.get("arg") {
             Some(Value::List(items)) => items.clone(),
             None | Some(Value::Nil) => Vec::new(),
             Some(one) => vec![one.clone()],
         };
         Some(Submission {
-            target: Target::read(tgt_type, load.get("tgt")?, None).ok()?,
+            target: targets::asked_by_minion(load)?,
             fun: Fun::from(fun),
             arg,
             user: peer_user(member),
@@ -99,7 +103,8 @@ impl Master {
     /// Whether `peer` lets this minion publish this function. Patterns match whole names; a job that publishes again is
     /// never allowed, or two minions could keep each other busy for ever.
     fn peer_may(&self, member: &Arc<Member>, fun: &str) -> bool {
-        let whole = |pattern: &str, text: &str| Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|regex| regex.is_match(text));
+        let whole =
+            |pattern: &str, text: &str| Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|regex| regex.is_match(text));
         !fun.starts_with("publish.")
             && self.config.peer.iter().any(|(minions, funs)| {
                 whole(minions, member.id.as_str()) && funs.iter().any(|pattern| whole(pattern, fun))

@@ -69,7 +69,9 @@ impl Pillars {
 impl Master {
     /// Answers `_pillar`, and keeps the grains that come with it: they are the only regular source of grains.
     pub(super) async fn serve_pillar(self: &Arc<Self>, member: &Arc<Member>, mut load: Map) -> Result<Value, Error> {
-        let text = |load: &Map, name: &str| load.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |load: &Map, name: &str| {
+            load.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+        };
         let map = |value: Option<Value>| match value {
             Some(Value::Map(map)) => Some(map),
             _ => None,
@@ -81,7 +83,8 @@ impl Master {
             over: map(load.remove("pillar_override")),
         };
         self.keep_grains(member, &wanted.grains).await?;
-        let is_plain = wanted.over.as_ref().is_none_or(Map::is_empty) && wanted.saltenv.is_none() && wanted.pillarenv.is_none();
+        let is_plain =
+            wanted.over.as_ref().is_none_or(Map::is_empty) && wanted.saltenv.is_none() && wanted.pillarenv.is_none();
         let pillar = self.compile_pillar(member, wanted).await?;
         if is_plain {
             self.remember_pillar(member, &pillar);

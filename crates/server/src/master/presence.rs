@@ -27,7 +27,8 @@ impl Master {
             }
             let present: BTreeSet<MinionId> = self.present().into_iter().collect();
             let list = |ids: Vec<&MinionId>| Value::list(ids);
-            let (new, lost) = (present.difference(&before).collect::<Vec<_>>(), before.difference(&present).collect::<Vec<_>>());
+            let (new, lost) =
+                (present.difference(&before).collect::<Vec<_>>(), before.difference(&present).collect::<Vec<_>>());
             let now = clock::now();
             let mut events = Vec::new();
             if !new.is_empty() || !lost.is_empty() {

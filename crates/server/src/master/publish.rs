@@ -74,12 +74,7 @@ impl Publisher {
 }
 
 /// Seals, signs and publishes until the server stops. `serial` is the first of a range reserved for this start.
-pub(crate) async fn run(
-    master: Arc<Master>,
-    port: publisher::Publisher,
-    mut serial: i64,
-    mut waiting: PublishQueue,
-) {
+pub(crate) async fn run(master: Arc<Master>, port: publisher::Publisher, mut serial: i64, mut waiting: PublishQueue) {
     let stop = master.tasks.stop_token();
     loop {
         let (loads, done) = tokio::select! {
@@ -211,7 +206,8 @@ impl Master {
         }
         // Whoever matches by id alone matches the same on both sides, so the short expression is enough; what depends on
         // grains or pillar may be seen differently by the minion, so it gets the names that were resolved here.
-        let whole = groups.len() == 1 && matches!(submission.target.kind, TargetType::Glob | TargetType::Pcre | TargetType::List);
+        let whole = groups.len() == 1
+            && matches!(submission.target.kind, TargetType::Glob | TargetType::Pcre | TargetType::List);
         let load = |(ask, ids): (Ask, Vec<&MinionId>)| {
             let (tgt, tgt_type) = if whole {
                 (submission.target.expression.to_value(), submission.target.kind.as_str())

@@ -4,10 +4,12 @@
 //! answer, `bad load`, which sends an honest minion back to sign in. What fails on our side gets no answer: the minion
 //! repeats the request, where `bad load` would make it throw the data away (wire reference, section 15.1).
 
+use super::journal::Note;
 use super::replay::Refused;
 use super::{Master, Member};
 use crate::{Error, clock};
 use bytes::Bytes;
+use saltern_core::ids::Jid;
 use saltern_core::value::{Map, Value};
 use saltern_wire::crypto::{Crypticle, EncAlgo, SigAlgo};
 use saltern_wire::envelope::{self, Request, Sealed};
@@ -45,6 +47,8 @@ struct Genuine {
     load: Map,
     enc_algo: EncAlgo,
     sig_algo: SigAlgo,
+    /// To be written down before anything is done
+    note: Option<Note>,
 }
 
 impl Handler for Requests {
@@ -117,13 +121,14 @@ impl Master {
                 };
                 let channel = Channel::take(&mut load).ok()?;
                 // Envelope id = inner id = owner of the session = owner of the token.
-                let is_whole = channel.id.as_deref() == Some(id.as_str()) && channel.tok.is_some_and(|token| member.has_made(&token));
+                let is_whole = channel.id.as_deref() == Some(id.as_str())
+                    && channel.tok.is_some_and(|token| member.has_made(&token));
                 if !is_whole {
                     tracing::warn!(minion = %id, "a request with a foreign id or token was refused");
                     return None;
                 }
-                self.admit(&member, &channel.nonce, channel.ts)?;
-                Some(genuine(Some(member), crypticle, channel.nonce, load, sealed))
+                let note = self.admit(&member, &channel.nonce, channel.ts, &load)?;
+                Some(genuine(Some(member), crypticle, channel.nonce, load, sealed, note))
             }
             None => self.open_shared(sealed),
         }
@@ -143,42 +148,45 @@ impl Master {
             Some(id) => Some(self.member(id)?),
             None => None,
         };
+        let mut note = None;
         if let Some(member) = &member {
             if channel.tok.is_some_and(|token| !member.has_made(&token)) {
                 return None;
             }
-            // These requests carry no time stamp, so only the nonce can tell a replay.
-            let admitted = member.replay().admit(channel.nonce.as_str(), None, 0, None);
-            admitted.ok()?;
-            member.seen(clock::now());
+            let now = clock::now();
+            member.replay().admit_undated(channel.nonce.as_str(), now.secs()).ok()?;
+            member.seen(now);
+            note = does_more_when_repeated(&load).then(|| Note::new(member, &channel.nonce, now.secs()));
         }
-        Some(genuine(member, Arc::new(crypticle), channel.nonce, load, sealed))
+        Some(genuine(member, Arc::new(crypticle), channel.nonce, load, sealed, note))
     }
 
-    /// Nonce and time stamp: each request once, and not long after it was made.
-    fn admit(&self, member: &Arc<Member>, nonce: &Nonce, ts: Option<i64>) -> Option<()> {
+    /// Nonce and time stamp: each request once, and not long after it was made. Gives what is to be written down of it.
+    fn admit(&self, member: &Arc<Member>, nonce: &Nonce, ts: Option<i64>, load: &Map) -> Option<Option<Note>> {
         let now = clock::now();
-        let ttl = self.config.request_server_ttl.map(|ttl| i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX));
-        let admitted = member.replay().admit(nonce.as_str(), ts, now.secs(), ttl);
+        let admitted = member.replay().admit(nonce.as_str(), ts, now.secs(), self.config.ttl_secs());
         match admitted {
             Ok(()) => {
                 member.seen(now);
-                Some(())
+                Some(does_more_when_repeated(load).then(|| Note::new(member, nonce, ts.unwrap_or(now.secs()))))
             }
             Err(Refused::Replayed) => {
                 tracing::warn!(minion = %member.id, "a replayed request was refused");
                 None
             }
-            Err(Refused::TooOld) => {
-                let behind = ts.map_or(0, |ts| now.secs() - ts);
-                tracing::warn!(minion = %member.id, behind, "a request was refused: by its own clock it is too old; set that machine's clock, or request_server_ttl");
+            Err(Refused::TooOld | Refused::TooNew) => {
+                let behind = ts.map(|ts| now.secs().saturating_sub(ts));
+                tracing::warn!(minion = %member.id, behind, "a request was refused by its own time stamp; set that machine's clock, or request_server_ttl");
                 None
             }
         }
     }
 
     async fn answer(self: &Arc<Self>, genuine: Genuine, address: IpAddr) -> Option<Bytes> {
-        let Genuine { member, crypticle, nonce, load, enc_algo, sig_algo } = genuine;
+        let Genuine { member, crypticle, nonce, load, enc_algo, sig_algo, note } = genuine;
+        if let Some(note) = note {
+            self.journal.write(note).await;
+        }
         match self.dispatch(member.as_ref(), load).await {
             Ok(Answer::Value(value)) => Some(envelope::seal_reply(&crypticle, &nonce, &value)),
             Ok(Answer::Private(value)) => {
@@ -201,8 +209,18 @@ impl Master {
         let cmd = load.get("cmd").and_then(Value::as_str).unwrap_or_default().to_owned();
         // Files are the same for everyone; version 2 minions ask for them without a name.
         let value = match (cmd.as_str(), member) {
-            ("_file_list" | "_dir_list" | "_file_list_emptydirs" | "_symlink_list" | "_file_envs" | "_file_hash" | "_file_find"
-            | "_serve_file" | "_file_hash_and_stat", _) => self.serve_files(&cmd, load).await?,
+            (
+                "_file_list"
+                | "_dir_list"
+                | "_file_list_emptydirs"
+                | "_symlink_list"
+                | "_file_envs"
+                | "_file_hash"
+                | "_file_find"
+                | "_serve_file"
+                | "_file_hash_and_stat",
+                _,
+            ) => self.serve_files(&cmd, load).await?,
             ("_master_opts", _) => self.master_opts(&load),
             ("_return", Some(member)) => self.take_return(member, load).await?,
             ("_minion_event", Some(member)) => self.take_events(member, load).await?,
@@ -229,8 +247,28 @@ impl Master {
     }
 }
 
-fn genuine(member: Option<Arc<Member>>, crypticle: Arc<Crypticle>, nonce: Nonce, load: Map, sealed: &Sealed) -> Genuine {
-    Genuine { member, crypticle, nonce, load, enc_algo: sealed.enc_algo, sig_algo: sealed.sig_algo }
+fn genuine(
+    member: Option<Arc<Member>>,
+    crypticle: Arc<Crypticle>,
+    nonce: Nonce,
+    load: Map,
+    sealed: &Sealed,
+    note: Option<Note>,
+) -> Genuine {
+    Genuine { member, crypticle, nonce, load, enc_algo: sealed.enc_algo, sig_algo: sealed.sig_algo, note }
+}
+
+/// Whether a request does something that doing it again would add to: those are remembered over a restart.
+fn does_more_when_repeated(load: &Map) -> bool {
+    let text = |field: &str| load.get(field).and_then(Value::as_str).unwrap_or_default();
+    match text("cmd") {
+        "_minion_event" | "_pillar" | "_mine" | "_mine_delete" | "_mine_flush" | "minion_pub" | "minion_publish" => {
+            true
+        }
+        // A second return of the same job by the same minion is absorbed.
+        "_return" => Jid::parse(text("jid")).is_none(),
+        _ => false,
+    }
 }
 
 /// How long a minion waits for an answer to `_auth`; after that it asks again and this answer is worth nothing.

@@ -37,7 +37,10 @@ impl Master {
         let fun = name(&returned.fun);
         let verdict = judge(returned.retcode().unwrap_or(&Value::Nil), returned.success().unwrap_or(&Value::Nil));
         let standalone = known.is_none().then(|| Box::new(standalone(member, &returned, jid, &fun, now)));
-        let sync_outcome = known.as_ref().filter(|known| known.internal).map(|known| self.internal_outcome(known, &returned, verdict.success));
+        let sync_outcome = known
+            .as_ref()
+            .filter(|known| known.internal)
+            .map(|known| self.internal_outcome(known, &returned, verdict.success));
         let lost_executor = self.says_executor_is_missing(&returned);
         let load = self.kept_load(returned, jid, now);
         let new = NewReturn {
@@ -67,17 +70,25 @@ impl Master {
         let mut load = returned.into_load();
         load.insert("jid", jid);
         load.insert("_stamp", now.stamp());
-        if let Some(value) = load.get_mut("return")
-            && body::cut(value, self.config.max_return_size)
-        {
-            tracing::warn!(%jid, limit = self.config.max_return_size, "a return was cut");
-        }
+        self.cut(&mut load, jid.as_str());
         load
+    }
+
+    /// Cuts what is too large, in any field: a minion decides what it sends.
+    fn cut(&self, load: &mut Map, jid: &str) {
+        let limit = self.config.max_return_size;
+        for (field, value) in load.iter_mut() {
+            if body::cut(value, limit) {
+                tracing::warn!(jid, field = field.as_str().unwrap_or_default(), limit, "a return was cut");
+            }
+        }
     }
 
     /// `nocache`: an event and nothing else.
     async fn log_only(&self, member: &Arc<Member>, returned: Return, now: Timestamp) -> Result<Value, Error> {
-        let load = Value::Map(returned.into_load());
+        let mut load = returned.into_load();
+        self.cut(&mut load, "nocache");
+        let load = Value::Map(load);
         let tag = format!("salt/job/nocache/ret/{}", member.id);
         self.store.log_events(vec![super::entry(now, tag, load, Some(&member.id), None)]).await?;
         Ok(Value::Nil)

@@ -2,8 +2,8 @@
 
 use super::{Master, Member};
 use crate::Error;
-use saltern_core::target::{Facts, Needs, Target};
-use saltern_core::value::Value;
+use saltern_core::target::{Facts, Needs, Target, TargetType};
+use saltern_core::value::{Map, Value};
 use std::sync::Arc;
 
 /// A minion as a target sees it; grains and pillar only when the target asks for them.
@@ -31,14 +31,10 @@ impl Master {
     /// The accepted minions a target means, in the order of their ids, and the names of a list that nobody has.
     pub(crate) async fn resolve(self: &Arc<Self>, target: &Target) -> Result<(Vec<Arc<Member>>, Vec<String>), Error> {
         let matcher = target.compile(&self.config.nodegroups).map_err(|error| Error::Invalid(error.to_string()))?;
-        if let Some(listed) = matcher.listed() {
-            let (mut found, mut missing) = (Vec::new(), Vec::new());
-            for id in listed {
-                match self.member(id) {
-                    Some(member) => found.push(member),
-                    None => missing.push(id.to_string()),
-                }
-            }
+        let listed = matcher.listed().unwrap_or_default();
+        let missing = listed.iter().filter(|id| self.member(id).is_none()).map(ToString::to_string).collect();
+        if target.kind == TargetType::List {
+            let mut found: Vec<_> = listed.iter().filter_map(|id| self.member(id)).collect();
             found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
             found.dedup_by(|a, b| a.id == b.id);
             return Ok((found, missing));
@@ -53,11 +49,28 @@ impl Master {
             }
         }
         found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        Ok((found, Vec::new()))
+        Ok((found, missing))
     }
 }
 
+/// The target in a minion's request. Pillar is compared exactly, so that patterns cannot be used to guess what others have.
+pub(super) fn asked_by_minion(load: &Map) -> Option<Target> {
+    let tgt_type = load.get("tgt_type").or_else(|| load.get("expr_form")).and_then(Value::as_str).unwrap_or("glob");
+    let mut target = Target::read(tgt_type, load.get("tgt")?, load.get("delimiter").and_then(Value::as_str)).ok()?;
+    target.kind = match target.kind {
+        TargetType::Pillar | TargetType::PillarPcre => TargetType::PillarExact,
+        TargetType::Compound => TargetType::CompoundPillarExact,
+        other => other,
+    };
+    Some(target)
+}
+
 /// Whether one minion is meant, by its own grains and pillar: for top files and mine rules.
-pub(super) fn is_meant(matcher: &saltern_core::target::Matcher, member: &Member, grains: Option<Value>, pillar: Option<Value>) -> bool {
+pub(super) fn is_meant(
+    matcher: &saltern_core::target::Matcher,
+    member: &Member,
+    grains: Option<Value>,
+    pillar: Option<Value>,
+) -> bool {
     matcher.matches(&View { member, grains, pillar })
 }

@@ -48,12 +48,14 @@ impl Location {
     pub fn describe(&self) -> String {
         match self {
             Self::Sqlite(path) => path.display().to_string(),
-            Self::Postgres(url) => match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?))) {
-                Some((scheme, (user, rest))) => {
-                    format!("{scheme}://{}@{rest}", user.split(':').next().unwrap_or_default())
+            Self::Postgres(url) => {
+                match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?))) {
+                    Some((scheme, (user, rest))) => {
+                        format!("{scheme}://{}@{rest}", user.split(':').next().unwrap_or_default())
+                    }
+                    None => url.clone(),
                 }
-                None => url.clone(),
-            },
+            }
         }
     }
 }

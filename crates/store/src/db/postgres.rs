@@ -19,15 +19,10 @@ pub(super) async fn open(url: &str, options: &Options) -> Result<Pool> {
         config.connect_timeout(Duration::from_secs(10));
     }
     config.application_name("saltern");
-    let manager = Manager::from_config(
-        config,
-        tokio_postgres::NoTls,
-        ManagerConfig { recycling_method: RecyclingMethod::Fast },
-    );
-    let pool = Pool::builder(manager)
-        .max_size(options.readers + 1)
-        .build()
-        .map_err(|error| failed(error.to_string()))?;
+    let manager =
+        Manager::from_config(config, tokio_postgres::NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+    let pool =
+        Pool::builder(manager).max_size(options.readers + 1).build().map_err(|error| failed(error.to_string()))?;
     let mut client = pool.get().await.map_err(|error| failed(chain(&error)))?;
     migrate::postgres(&mut client).await?;
     drop(client);

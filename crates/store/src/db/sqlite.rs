@@ -36,11 +36,8 @@ pub(super) async fn open(path: &Path, options: &Options) -> Result<(Pool, Connec
         Ok(connection)
     })
     .await?;
-    let pool = Pool {
-        path: Arc::new(path.to_owned()),
-        idle: Arc::default(),
-        free: Arc::new(Semaphore::new(readers.max(1))),
-    };
+    let pool =
+        Pool { path: Arc::new(path.to_owned()), idle: Arc::default(), free: Arc::new(Semaphore::new(readers.max(1))) };
     Ok((pool, connection))
 }
 

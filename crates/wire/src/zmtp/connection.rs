@@ -19,7 +19,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -27,6 +27,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// How many answers to PINGs may wait for a peer that does not read, before we stop reading from it.
 const MAX_ANSWERS: usize = 4;
+
+/// How many moments of a heartbeat interval there are at which PINGs go out.
+///
+/// All connections share the beat: with thousands of them one wake-up of the process then serves many, which costs a
+/// fraction of the processor time of one wake-up each.
+const BEATS: u32 = 100;
 
 /// One peer.
 #[derive(Debug)]
@@ -370,7 +376,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn ping_at(&self) -> Instant {
-        self.heard.max(self.pinged) + self.options.heartbeat_interval
+        let interval = self.options.heartbeat_interval;
+        on_the_beat(self.heard.max(self.pinged) + interval, interval / BEATS)
     }
 
     /// Ready with an error when time is up for something, ready without one when a PING has been queued.
@@ -402,6 +409,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.pinged = now;
                 self.queue(Command::Ping { ttl: 0, context: Bytes::new() }.encode());
                 return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+/// The first common beat at or after `at`.
+fn on_the_beat(at: Instant, beat: Duration) -> Instant {
+    static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let beat = beat.as_nanos().max(1);
+    // Simulated clocks may stand before the epoch that another one set.
+    let late = match at.checked_duration_since(*EPOCH) {
+        Some(after) => after.as_nanos() % beat,
+        None => (beat - EPOCH.duration_since(at).as_nanos() % beat) % beat,
+    };
+    let wait = (beat - late) % beat;
+    at + Duration::from_nanos(u64::try_from(wait).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beats_are_common_and_never_early_nor_a_beat_late() {
+        let (now, beat) = (Instant::now(), Duration::from_millis(100));
+        let first = on_the_beat(now, beat);
+        for ms in 0..1_000 {
+            for at in [now + Duration::from_millis(ms), now.checked_sub(Duration::from_millis(ms)).unwrap()] {
+                let moved = on_the_beat(at, beat);
+                assert!(moved >= at && moved < at + beat);
+                let apart = moved.max(first).duration_since(moved.min(first));
+                assert_eq!(apart.as_nanos() % beat.as_nanos(), 0);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The publish port towards peers that behave, and one that does not keep up.
 
-use crate::support::{Happened, PublishServer, Raw, subscribe, to_publisher, until, watched_publisher};
+use crate::support::{Happened, PATIENCE, PublishServer, Raw, subscribe, to_publisher, until, watched_publisher};
 use bytes::Bytes;
 use saltern_wire::zmtp::Options;
 use saltern_wire::zmtp::command::{Command, SocketType};
@@ -81,7 +81,9 @@ async fn the_observer_learns_of_every_end() {
 
 #[tokio::test]
 async fn stopping_first_writes_what_is_published() {
-    let mut server = PublishServer::start(Options::default());
+    // The end must come from having written all, not from a drain or a heartbeat that ran out.
+    let options = Options { drain: PATIENCE * 2, heartbeat_interval: Duration::ZERO, ..Options::default() };
+    let mut server = PublishServer::start(options);
     let mut peer = Raw::connect(server.addr).await;
     peer.shake_hands(SocketType::Sub, 1).await;
     peer.send(&subscribe("")).await;

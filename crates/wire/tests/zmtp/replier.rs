@@ -164,7 +164,7 @@ async fn stopping_waits_for_a_stuck_handler_only_so_long() {
     peer.send(&frame::encode_message(&[b"", b"wait"])).await;
     until(&mut events, Happened::Waiting).await;
     stop.cancel();
-    task.await.unwrap();
+    tokio::time::timeout(PATIENCE, task).await.unwrap().unwrap();
     assert_eq!(next(&mut events).await, Happened::Closed);
 }
 

@@ -1,0 +1,191 @@
+//! The command line: the tree of commands and what several of them share.
+
+use crate::cmd;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use saltern_api::client::{Client, Endpoint, TargetQuery};
+use saltern_api::control;
+use saltern_core::target::TargetType;
+use saltern_core::value::Value;
+use std::path::{Path, PathBuf};
+
+/// Where a server keeps its data unless told.
+pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/saltern";
+
+/// Runs jobs on fleets of machines and never loses track of one.
+///
+/// `saltern serve` is a server that salt-minions connect to as they are. All other commands speak to the server whose data
+/// directory they are given, on the same machine.
+#[derive(Debug, Parser)]
+#[command(name = "saltern", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// The server's data directory; /var/lib/saltern unless told
+    #[arg(long, global = true, value_name = "DIR", env = "SALTERN_DATA_DIR", help_heading = "Global options")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  saltern serve --data-dir ./data --auto-accept    a server to try things with
+  saltern key list                                 who has asked to be let in
+  saltern key accept 'web*'                        let them in
+  saltern run '*' test.ping                        ask everybody
+  saltern job list                                 what was run lately
+
+Exit codes: 0 all is well, 1 something failed, 2 wrong usage, 3 no server answers, 130 interrupted.";
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(cmd::serve::Args),
+    Run(cmd::run::Args),
+    Key(cmd::key::Args),
+    Minion(cmd::minion::Args),
+    Job(cmd::job::Args),
+    Event(cmd::event::Args),
+    Doctor(cmd::doctor::Args),
+    Completions(cmd::completions::Args),
+}
+
+/// How a command shows what it found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// For programs and people
+    Yaml,
+}
+
+/// The option for it.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Out {
+    /// How to show it
+    #[arg(long = "out", global = true, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// How a target is to be read: as a shell pattern over ids, unless one of these is given.
+#[derive(Clone, Debug, Default, Args)]
+#[group(multiple = false)]
+pub(crate) struct TargetKind {
+    /// TARGET is a regular expression over ids: 'web[0-9]+'
+    #[arg(short = 'E', long, help_heading = "Target types")]
+    pcre: bool,
+    /// TARGET is a list of ids: web1,web2
+    #[arg(short = 'L', long, help_heading = "Target types")]
+    list: bool,
+    /// TARGET is a grain and a pattern: 'os:Debian'
+    #[arg(short = 'G', long, help_heading = "Target types")]
+    grain: bool,
+    /// TARGET is a grain and a regular expression: 'os:Deb.*'
+    #[arg(short = 'P', long, help_heading = "Target types")]
+    grain_pcre: bool,
+    /// TARGET is a pillar key and a pattern: 'role:db'
+    #[arg(short = 'I', long, help_heading = "Target types")]
+    pillar: bool,
+    /// TARGET is a pillar key and a regular expression: 'role:db|web'
+    #[arg(short = 'J', long, help_heading = "Target types")]
+    pillar_pcre: bool,
+    /// TARGET is an address or a network: 10.0.0.0/8
+    #[arg(short = 'S', long, help_heading = "Target types")]
+    ipcidr: bool,
+    /// TARGET joins words of the other types: 'G@os:Debian and not web*'
+    #[arg(short = 'C', long, help_heading = "Target types")]
+    compound: bool,
+    /// TARGET is a group of the server's configuration
+    #[arg(short = 'N', long, help_heading = "Target types")]
+    nodegroup: bool,
+}
+
+/// How keys are separated in a target.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Delimiter {
+    /// What separates keys in a grain or pillar target, if not ':'
+    #[arg(long, value_name = "CHAR", help_heading = "Target types")]
+    delimiter: Option<String>,
+}
+
+impl TargetKind {
+    /// The type that was asked for.
+    pub(crate) fn kind(&self) -> TargetType {
+        let given = [
+            (self.pcre, TargetType::Pcre),
+            (self.list, TargetType::List),
+            (self.grain, TargetType::Grain),
+            (self.grain_pcre, TargetType::GrainPcre),
+            (self.pillar, TargetType::Pillar),
+            (self.pillar_pcre, TargetType::PillarPcre),
+            (self.ipcidr, TargetType::Ipcidr),
+            (self.compound, TargetType::Compound),
+            (self.nodegroup, TargetType::Nodegroup),
+        ];
+        given.into_iter().find(|(set, _)| *set).map_or(TargetType::Glob, |(_, kind)| kind)
+    }
+
+    /// The expression, as it goes into a request: a list target is a list.
+    pub(crate) fn expression(&self, target: &str) -> Value {
+        if !self.list {
+            return target.into();
+        }
+        let separator = if target.contains(',') { |c: char| c == ',' } else { char::is_whitespace };
+        Value::list(target.split(separator).map(str::trim).filter(|id| !id.is_empty()))
+    }
+
+    /// The target of a list of minions.
+    pub(crate) fn query(&self, target: &str, delimiter: &Delimiter) -> TargetQuery {
+        TargetQuery {
+            tgt: target.to_owned(),
+            tgt_type: self.kind().as_str().to_owned(),
+            delimiter: delimiter.get().map(str::to_owned),
+        }
+    }
+}
+
+impl Delimiter {
+    pub(crate) fn get(&self) -> Option<&str> {
+        self.delimiter.as_deref()
+    }
+}
+
+/// The client of the server that has its data there.
+pub(crate) fn client(data_dir: Option<&Path>) -> Client {
+    let data_dir = data_dir.unwrap_or(Path::new(DEFAULT_DATA_DIR));
+    Client::new(Endpoint::Control(data_dir.join(control::FILE_NAME)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_tree_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_list_is_split_at_commas_and_else_at_blanks() {
+        let list = TargetKind { list: true, ..TargetKind::default() };
+        assert_eq!(list.expression("a, b,c"), Value::list(["a", "b", "c"]));
+        assert_eq!(list.expression("a b"), Value::list(["a", "b"]));
+        assert_eq!(TargetKind::default().expression("a,b"), Value::from("a,b"));
+    }
+
+    #[test]
+    fn options_may_stand_anywhere() {
+        let cli =
+            Cli::try_parse_from(["saltern", "run", "-t", "5", "*", "test.ping", "--out", "json", "-1", "a=b"]).unwrap();
+        let Command::Run(run) = cli.command else { panic!("not a run") };
+        assert_eq!(run.words(), ["-1", "a=b"]);
+    }
+
+    #[test]
+    fn a_target_has_one_type() {
+        assert!(Cli::try_parse_from(["saltern", "run", "-G", "-E", "x", "test.ping"]).is_err());
+    }
+}

@@ -1,0 +1,10 @@
+//! One file per command.
+
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod event;
+pub(crate) mod job;
+pub(crate) mod key;
+pub(crate) mod minion;
+pub(crate) mod run;
+pub(crate) mod serve;

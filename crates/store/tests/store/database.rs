@@ -1,0 +1,67 @@
+//! Empty databases of both kinds, and the macro that runs one behaviour on each.
+
+use saltern_store::{Location, Options, Store};
+use saltern_testkit::{postgres, scratch::Scratch};
+
+/// An empty database that nobody else uses; a SQLite file is gone when this is dropped.
+pub(crate) struct Database {
+    pub(crate) location: Location,
+    _folder: Option<Scratch>,
+}
+
+impl Database {
+    pub(crate) fn sqlite() -> Self {
+        let folder = Scratch::new("store");
+        Self { location: Location::Sqlite(folder.path().join("saltern.db")), _folder: Some(folder) }
+    }
+
+    /// Nothing where PostgreSQL is not installed or not wanted.
+    pub(crate) fn postgres() -> Option<Self> {
+        let url = postgres::fresh_database()?;
+        Some(Self { location: Location::parse(&url).unwrap(), _folder: None })
+    }
+
+    pub(crate) async fn open(&self) -> Store {
+        self.open_with(&Options::default()).await
+    }
+
+    pub(crate) async fn open_with(&self, options: &Options) -> Store {
+        Store::open(&self.location, options).await.unwrap()
+    }
+
+    /// A connection of the test's own, past the store.
+    pub(crate) async fn connect(&self) -> tokio_postgres::Client {
+        let Location::Postgres(url) = &self.location else { panic!("only PostgreSQL has connections") };
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
+    }
+}
+
+/// Runs each of these behaviours (`async fn(Database)`) on a SQLite file and on PostgreSQL.
+///
+/// A behaviour that is left out is dead code, which the linter refuses.
+macro_rules! on_both_databases {
+    ($($behaviour:ident),* $(,)?) => {
+        mod sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $behaviour() {
+                    super::$behaviour(crate::database::Database::sqlite()).await;
+                }
+            )*
+        }
+
+        mod postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $behaviour() {
+                    if let Some(database) = crate::database::Database::postgres() {
+                        super::$behaviour(database).await;
+                    }
+                }
+            )*
+        }
+    };
+}
+pub(crate) use on_both_databases;

@@ -1,0 +1,124 @@
+//! Rows as short words, so that a test shows only what it is about.
+
+use saltern_core::ids::{ActionId, Jid, MinionId};
+use saltern_core::run::Verdict;
+use saltern_core::time::Timestamp;
+use saltern_store::{
+    Ack, AuditEntry, Body, Event, EventFilter, JobPage, NewAction, NewEvent, NewJob, NewReturn, Run, Store,
+};
+use std::sync::Arc;
+
+pub(crate) const GOOD: Verdict = Verdict { success: true, retcode: 0 };
+pub(crate) const BAD: Verdict = Verdict { success: false, retcode: 3 };
+
+/// More than any test has.
+pub(crate) const ALL: usize = 1_000_000;
+
+/// The instant `n` microseconds after the tests' epoch.
+pub(crate) fn at(n: i64) -> Timestamp {
+    Timestamp(1_790_000_000_000_000 + n)
+}
+
+pub(crate) fn jid(n: i64) -> Jid {
+    Jid::at(at(n))
+}
+
+pub(crate) fn minion(id: &str) -> MinionId {
+    MinionId::new(id).unwrap()
+}
+
+pub(crate) fn minions(ids: &[&str]) -> Vec<MinionId> {
+    ids.iter().map(|id| minion(id)).collect()
+}
+
+pub(crate) fn body(text: &str) -> Body {
+    Body { encoding: 1, bytes: text.as_bytes().to_vec() }
+}
+
+/// Job number `n`, asked for at instant `n`, with one event `job/<n>/new`.
+pub(crate) fn job(n: i64, ids: &[&str]) -> NewJob {
+    let action = NewAction {
+        kind: "function".into(),
+        fun: "test.ping".into(),
+        arg: r#"["a"]"#.into(),
+        target: r#""*""#.into(),
+        target_type: "glob".into(),
+        initiator: "root".into(),
+        created: at(n),
+        due: at(n),
+        deadline: at(n + 60_000_000),
+        internal: false,
+    };
+    NewJob {
+        jid: jid(n),
+        action,
+        minions: minions(ids),
+        missing: Vec::new(),
+        load: b"load".to_vec(),
+        events: vec![NewEvent { jid: Some(jid(n)), ..event(&format!("job/{n}/new")) }],
+        audit: None,
+    }
+}
+
+pub(crate) fn ack(n: i64, action: ActionId, id: &str) -> Ack {
+    let event = NewEvent { jid: Some(jid(n)), minion: Some(minion(id)), ..event(&format!("job/{n}/ack/{id}")) };
+    Ack { jid: jid(n), action, minion: minion(id), at: at(n + 10), events: vec![event] }
+}
+
+/// The return of job `n` from a minion, with the event `job/<n>/ret/<id>`.
+pub(crate) fn returned(n: i64, action: Option<ActionId>, id: &str) -> NewReturn {
+    NewReturn {
+        jid: jid(n),
+        action,
+        standalone: None,
+        minion: minion(id),
+        at: at(n + 20),
+        fun: "test.ping".into(),
+        verdict: GOOD,
+        body: Arc::new(body(&format!("return of {id}"))),
+        tag: format!("job/{n}/ret/{id}"),
+        events: Vec::new(),
+    }
+}
+
+pub(crate) fn event(tag: &str) -> NewEvent {
+    NewEvent { at: at(1), tag: tag.into(), minion: None, jid: None, body: Arc::new(body(tag)), is_return: false }
+}
+
+pub(crate) fn audit(what: &str) -> AuditEntry {
+    AuditEntry {
+        at: at(2),
+        who: "root".into(),
+        origin: "socket".into(),
+        what: what.into(),
+        subject: "web1".into(),
+        detail: "{}".into(),
+    }
+}
+
+/// A page that leaves nothing out.
+pub(crate) fn every_job() -> JobPage {
+    JobPage { before: None, limit: ALL, internal: true, open: false }
+}
+
+pub(crate) async fn all_events(store: &Store) -> Vec<Event> {
+    store.events_after(0, &EventFilter::default(), ALL).await.unwrap()
+}
+
+pub(crate) async fn all_tags(store: &Store) -> Vec<String> {
+    all_events(store).await.into_iter().map(|event| event.event.tag).collect()
+}
+
+/// The one run of an action for one minion.
+pub(crate) async fn run(store: &Store, action: ActionId) -> Run {
+    let mut runs = store.runs(action, "", ALL).await.unwrap();
+    assert_eq!(runs.len(), 1);
+    runs.remove(0)
+}
+
+/// Fails unless the log is numbered 1, 2, 3 … without a gap.
+pub(crate) fn assert_numbered(events: &[Event]) {
+    let numbers: Vec<i64> = events.iter().map(|event| event.number).collect();
+    let wanted: Vec<i64> = (1..).take(numbers.len()).collect();
+    assert_eq!(numbers, wanted);
+}

@@ -1,0 +1,27 @@
+//! The store against real databases: what it promises has to hold on SQLite and on PostgreSQL alike.
+//!
+//! `database` hands out empty databases and the macro that runs a behaviour on both kinds; `fixtures` makes rows. Then one
+//! file per thing that is remembered, and one per kind of trouble: crashes, full disks, lost connections, bad addresses.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that meets the unexpected fails its test")]
+
+mod database;
+mod fixtures;
+
+mod addresses;
+mod agreement;
+mod audit;
+mod counters;
+mod crashes;
+mod events;
+mod full_disk;
+mod group_commit;
+mod jobs;
+mod keys;
+mod lifecycle;
+mod mine;
+mod minions;
+mod outages;
+mod returns;
+mod runs;
+mod schema;

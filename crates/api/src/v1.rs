@@ -11,8 +11,10 @@ mod status;
 
 use crate::error::ApiError;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::{Method, StatusCode, Uri};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use saltern_server::Error;
 use saltern_server::app::{App, Caller};
@@ -52,7 +54,19 @@ pub fn router(app: App, stop: CancellationToken) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(middleware::from_fn(refuse_large))
         .with_state(Shared { app, stop })
+}
+
+/// Refuses by what is announced, before a byte of it is read; what is not announced is counted while it comes.
+async fn refuse_large(request: Request, next: Next) -> Response {
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if announced.is_some_and(|length: usize| length > BODY_LIMIT) {
+        let message = format!("the body is larger than {BODY_LIMIT} bytes");
+        let hint = "send less in one request";
+        return ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message, hint).into_response();
+    }
+    next.run(request).await
 }
 
 async fn no_such_path(uri: Uri) -> ApiError {

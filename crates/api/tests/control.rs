@@ -1,5 +1,7 @@
 //! The API on its control socket, with a real server behind it and the real client before it.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use saltern_api::client::{Client, ClientError, Endpoint, EventQuery, JobQuery, KeyVerb, TargetQuery};
 use saltern_api::control::{self, ControlSocket};
 use saltern_api::shape::{Functions, KeyDecision, MinionChange, RunRequest};

@@ -28,7 +28,8 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  saltern serve --data-dir ./data --auto-accept    a server to try things with
+  saltern up                                       a server and minions to try things with
+  saltern serve                                    the server
   saltern key list                                 who has asked to be let in
   saltern key accept 'web*'                        let them in
   saltern run '*' test.ping                        ask everybody
@@ -39,10 +40,12 @@ Exit codes: 0 all is well, 1 something failed, 2 wrong usage, 3 no server answer
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(cmd::up::Args),
     Serve(cmd::serve::Args),
     Run(cmd::run::Args),
     Key(cmd::key::Args),
     Minion(cmd::minion::Args),
+    Call(cmd::call::Args),
     Job(cmd::job::Args),
     Event(cmd::event::Args),
     Doctor(cmd::doctor::Args),

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod event;
@@ -8,3 +9,4 @@ pub(crate) mod key;
 pub(crate) mod minion;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod up;

@@ -8,9 +8,11 @@ mod arguments;
 mod cmd;
 mod failure;
 mod interrupt;
+mod logging;
 mod output;
 #[cfg(test)]
 mod reference;
+mod signals;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -32,7 +34,9 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(args) => cmd::serve::run(args, data_dir),
         Command::Run(args) => block_on(cmd::run::run(args, client())),
         Command::Key(args) => block_on(cmd::key::run(args, client())),
-        Command::Minion(args) => block_on(cmd::minion::run(args, client())),
+        Command::Up(args) => cmd::up::run(args, data_dir),
+        Command::Minion(args) => block_on(cmd::minion::run(args, client(), data_dir.clone())),
+        Command::Call(args) => block_on(cmd::call::run(args, data_dir)),
         Command::Job(args) => block_on(cmd::job::run(args, client())),
         Command::Event(args) => block_on(cmd::event::run(args, client())),
         Command::Doctor(args) => block_on(cmd::doctor::run(args, data_dir)),

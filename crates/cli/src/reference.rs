@@ -22,7 +22,7 @@ fn write_command(page: &mut String, command: &Command, name: &str, level: usize)
         let _ = writeln!(page, "{} `{name}`\n", "#".repeat(level));
     }
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
-    let _ = writeln!(page, "{}\n", about.trim());
+    let _ = writeln!(page, "{}\n", about.trim().replace('<', "&lt;"));
     let usage = command.clone().render_usage().to_string();
     let _ = writeln!(page, "```text\n{}\n```\n", usage.trim().replace("Usage: ", ""));
     write_arguments(page, command, level);

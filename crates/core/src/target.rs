@@ -24,6 +24,7 @@ pub use error::{Place, Problem, TargetError};
 pub use glob::Glob;
 pub use matcher::{Facts, Matcher, Needs};
 pub use nodegroups::Nodegroups;
+pub use text::python_text;
 
 use crate::value::Value;
 use std::fmt;

@@ -6,10 +6,16 @@
 //!
 //! Values, error texts and exit codes are those of stock Salt, so that whoever reads a return cannot tell the difference.
 
+pub(crate) mod accounts;
 mod call;
+mod command;
 mod test;
+#[cfg(test)]
+mod testing;
+pub(crate) mod words;
 
 pub use call::{Call, Context, Failure, Outcome};
+pub(crate) use command::find_program;
 
 use futures_util::future::BoxFuture;
 

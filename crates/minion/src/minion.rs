@@ -165,7 +165,7 @@ pub async fn call(config: &Config, function: &str, arguments: &[Value]) -> Outco
 }
 
 fn context(config: &Config, link: Option<Link>) -> Context {
-    let grains = grains::collect(&config.id, &config.grains);
+    let grains = grains::collect(config);
     Context {
         id: config.id.as_str().into(),
         opts: Arc::new(config.opts.clone()),

@@ -32,6 +32,13 @@ pub struct Caller {
     pub origin: String,
 }
 
+impl App {
+    /// How long a minion that says nothing is waited for unless told (`timeout`).
+    pub fn timeout(&self) -> std::time::Duration {
+        self.master.config.timeout
+    }
+}
+
 /// The server as its users see it. Cheap to clone.
 #[derive(Clone)]
 pub struct App {

@@ -18,7 +18,7 @@ use serde_json::json;
 use sha2::Sha512;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -29,6 +29,8 @@ pub(crate) fn load_or_create_rsa(dir: &Path, bits: u32) -> Result<PrivateKey, Er
     match fs::read(&path) {
         Ok(pem) => {
             let pem = Zeroizing::new(pem);
+            // A key that was copied here may have come with the wrong mode.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(|e| cannot("protect", &path, &e))?;
             let text = std::str::from_utf8(&pem).map_err(|_| unreadable_key(&path))?;
             PrivateKey::from_pem(text).map_err(|_| unreadable_key(&path))
         }
@@ -191,7 +193,6 @@ fn unreadable_key(path: &Path) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn keys_outlive_a_restart_and_are_private() {

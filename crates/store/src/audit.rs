@@ -25,7 +25,7 @@ pub struct AuditEntry {
 
 const INSERT: &str =
     "INSERT INTO audit (number, at, who, origin, what, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const BEFORE: &str =
+pub(crate) const BEFORE: &str =
     "SELECT number, at, who, origin, what, subject, detail FROM audit WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
 
 pub(crate) async fn append(tx: &Tx<'_>, entry: &AuditEntry) -> Result<()> {
@@ -37,6 +37,7 @@ pub(crate) async fn append(tx: &Tx<'_>, entry: &AuditEntry) -> Result<()> {
 
 impl Operation for AuditEntry {
     type Output = ();
+    const COMMUTES: bool = true;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(append(tx, self))
     }

@@ -43,6 +43,7 @@ struct Reserve(Counter, usize);
 
 impl Operation for Reserve {
     type Output = i64;
+    const COMMUTES: bool = true;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<i64>> {
         Box::pin(take(tx, self.0, self.1))
     }

@@ -7,6 +7,7 @@ mod location;
 mod postgres;
 mod row;
 mod sqlite;
+mod tls;
 mod tx;
 mod writer;
 
@@ -32,8 +33,8 @@ pub(crate) async fn open(location: &Location, options: &Options) -> Result<(Read
             Ok((Readers::Sqlite(pool), writer::Connection::Sqlite(connection)))
         }
         Location::Postgres(url) => {
-            let pool = postgres::open(url, options).await?;
-            Ok((Readers::Postgres(pool.clone()), writer::Connection::Postgres(pool)))
+            let (readers, writer) = postgres::open(url, options).await?;
+            Ok((Readers::Postgres(readers), writer::Connection::Postgres(writer)))
         }
     }
 }
@@ -43,10 +44,7 @@ impl Readers {
     pub(crate) async fn query(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
         match self {
             Self::Sqlite(pool) => pool.query(sql, params).await,
-            Self::Postgres(pool) => {
-                let client = pool.get().await?;
-                postgres::query(&client, sql, &params).await
-            }
+            Self::Postgres(pool) => postgres::read_pooled(pool, sql, &params).await,
         }
     }
 }

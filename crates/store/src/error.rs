@@ -1,5 +1,7 @@
 //! What can go wrong with a database, in words an operator can act on.
 
+use tokio_postgres::error::SqlState;
+
 /// An error of the store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -28,9 +30,12 @@ pub enum Error {
     /// The database refused or lost a statement.
     #[error("database: {0}")]
     Database(String),
-    /// The connection to the database was lost.
+    /// The connection to the database was lost. Of a write that was just being committed it is not known whether it was kept.
     #[error("the database cannot be reached: {0}")]
     Unreachable(String),
+    /// Another server wrote the same rows at the same time, again and again. Nothing of the write was kept.
+    #[error("the database is busy with the same rows")]
+    Conflict,
     /// The store is closing.
     #[error("the store is closed")]
     Closed,
@@ -42,6 +47,16 @@ pub enum Error {
         /// Column number
         column: usize,
     },
+}
+
+impl Error {
+    /// The same as a failure to open the database at `place`; what is clear without the place stays as it is.
+    pub(crate) fn while_opening(self, place: String) -> Self {
+        match self {
+            Self::Database(reason) | Self::Unreachable(reason) => Self::Open { place, reason },
+            other => other,
+        }
+    }
 }
 
 impl From<rusqlite::Error> for Error {
@@ -56,19 +71,42 @@ impl From<rusqlite::Error> for Error {
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
-            Some(db) if *db.code() == tokio_postgres::error::SqlState::DISK_FULL => Self::Full,
+            Some(db) if *db.code() == SqlState::DISK_FULL => Self::Full,
+            Some(db) if is_conflict(db.code()) => Self::Conflict,
+            Some(db) if is_about_the_connection(db.code()) => Self::Unreachable(db.message().to_owned()),
             Some(db) => Self::Database(format!("{} ({})", db.message(), db.code().code())),
-            None => Self::Unreachable(chain(&error)),
+            None if is_broken(&error) => Self::Unreachable(chain(&error)),
+            None => Self::Database(chain(&error)),
         }
     }
 }
 
+/// Whether two transactions were in each other's way and this one was undone for it.
+fn is_conflict(code: &SqlState) -> bool {
+    [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code)
+}
+
+/// Whether the server says that it is going away or lets nobody in, rather than something about a statement.
+fn is_about_the_connection(code: &SqlState) -> bool {
+    let code = code.code();
+    code.starts_with("57P") || code.starts_with("08") || code == SqlState::TOO_MANY_CONNECTIONS.code()
+}
+
+/// Whether the connection is of no more use.
+fn is_broken(error: &tokio_postgres::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    error.is_closed() || cause.is_some_and(|cause| cause.is::<std::io::Error>())
+}
+
 impl From<deadpool_postgres::PoolError> for Error {
     fn from(error: deadpool_postgres::PoolError) -> Self {
-        match error {
-            deadpool_postgres::PoolError::Backend(error) => error.into(),
-            other => Self::Unreachable(other.to_string()),
-        }
+        use deadpool_postgres::PoolError;
+        // A pool only connects; whatever the server says to that means that it cannot be used.
+        Self::Unreachable(match error {
+            PoolError::Backend(error) => error.as_db_error().map_or_else(|| chain(&error), |db| db.message().to_owned()),
+            PoolError::Timeout(_) => "it does not answer".to_owned(),
+            other => other.to_string(),
+        })
     }
 }
 

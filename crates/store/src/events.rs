@@ -47,12 +47,20 @@ pub struct EventFilter {
 const INSERT: &str =
     "INSERT INTO events (number, at, tag, minion, jid, encoding, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
-const AFTER: &str = "SELECT e.number, e.at, e.tag, e.minion, e.jid, coalesce(r.encoding, e.encoding), coalesce(r.body, e.body), \
-    CASE WHEN e.encoding = -1 THEN 1 ELSE 0 END \
-    FROM events e LEFT JOIN returns r ON e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion \
-    WHERE e.number > ?1 AND (?2 IS NULL OR e.jid = ?2) ORDER BY e.number LIMIT ?3";
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT e.number, e.at, e.tag, e.minion, e.jid, coalesce(r.encoding, e.encoding), coalesce(r.body, e.body), \
+             CASE WHEN e.encoding = -1 THEN 1 ELSE 0 END \
+             FROM events e LEFT JOIN returns r ON e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion ",
+            $rest
+        )
+    };
+}
 
-const LAST: &str = "SELECT coalesce(max(number), 0) FROM events";
+pub(crate) const AFTER: &str = select!("WHERE e.number > ?1 ORDER BY e.number LIMIT ?2");
+pub(crate) const OF_JOB_AFTER: &str = select!("WHERE e.number > ?1 AND e.jid = ?3 ORDER BY e.number LIMIT ?2");
+pub(crate) const LAST: &str = "SELECT coalesce(max(number), 0) FROM events";
 
 /// The encoding number that says "the body is in `returns`".
 const IN_RETURNS: i64 = -1;
@@ -77,6 +85,7 @@ struct Append(Log);
 
 impl Operation for Append {
     type Output = ();
+    const COMMUTES: bool = true;
     fn apply<'a>(&'a self, _tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
         log.extend_from_slice(&self.0);
         Box::pin(std::future::ready(Ok(())))
@@ -91,7 +100,10 @@ impl Store {
 
     /// The events after number `after`, oldest first, at most `limit`.
     pub async fn events_after(&self, after: i64, filter: &EventFilter, limit: usize) -> Result<Vec<Event>> {
-        let rows = self.query(AFTER, params![after, filter.jid, limit]).await?;
+        let rows = match filter.jid {
+            None => self.query(AFTER, params![after, limit]).await?,
+            Some(jid) => self.query(OF_JOB_AFTER, params![after, limit, jid]).await?,
+        };
         rows.into_iter().map(read).collect()
     }
 
@@ -102,7 +114,7 @@ impl Store {
     }
 }
 
-fn read(mut row: Row) -> Result<Event> {
+pub(crate) fn read(mut row: Row) -> Result<Event> {
     let minion = row.opt_text(3)?.and_then(|id| MinionId::new(&id).ok());
     let event = NewEvent {
         at: row.time(1)?,

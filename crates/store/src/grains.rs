@@ -20,12 +20,13 @@ pub struct GrainsRow {
 
 const PUT: &str = "INSERT INTO grains (minion, at, encoding, body) VALUES (?1, ?2, ?3, ?4) \
     ON CONFLICT (minion) DO UPDATE SET at = excluded.at, encoding = excluded.encoding, body = excluded.body";
-const AFTER: &str = "SELECT minion, at, encoding, body FROM grains WHERE minion > ?1 ORDER BY minion LIMIT ?2";
+pub(crate) const AFTER: &str = "SELECT minion, at, encoding, body FROM grains WHERE minion > ?1 ORDER BY minion LIMIT ?2";
 
 struct Put(GrainsRow, Vec<NewEvent>);
 
 impl Operation for Put {
     type Output = ();
+    const COMMUTES: bool = true;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
         let GrainsRow { minion, at, body } = &self.0;
         log.extend_from_slice(&self.1);

@@ -82,7 +82,11 @@ const PUBLISHED: &str = "UPDATE jobs SET published = ?2 WHERE jid = ?1 AND publi
 
 macro_rules! select {
     ($rest:literal) => {
+        select!("", $rest)
+    };
+    ($with:literal, $rest:literal) => {
         concat!(
+            $with,
             "SELECT j.jid, j.action, j.created, j.published, j.fun, j.arg, j.target, j.target_type, j.initiator, \
              j.minions, j.missing, j.load, j.internal FROM jobs j ",
             $rest
@@ -91,16 +95,26 @@ macro_rules! select {
 }
 
 const ONE: &str = select!("WHERE j.jid = ?1");
-const PAGE: &str = select!(
-    "WHERE (?1 IS NULL OR j.jid < ?1) AND (?2 = 1 OR j.internal = 0) \
-     AND (?3 = 0 OR EXISTS (SELECT 1 FROM runs r WHERE r.action = j.action AND r.ended IS NULL)) \
-     ORDER BY j.jid DESC LIMIT ?4"
+pub(crate) const PAGE: &str = select!("WHERE j.jid < ?1 AND j.internal <= ?2 ORDER BY j.jid DESC LIMIT ?3");
+// From the open runs to their jobs, one step in the index for each open action: the cost is that of what is open, however
+// many jobs there have been and however many runs an action has.
+pub(crate) const OPEN_PAGE: &str = select!(
+    "WITH RECURSIVE open_actions (action) AS ( \
+       SELECT max(r.action) FROM runs r WHERE r.ended IS NULL \
+       UNION ALL \
+       SELECT (SELECT max(r.action) FROM runs r WHERE r.ended IS NULL AND r.action < o.action) \
+       FROM open_actions o WHERE o.action IS NOT NULL) ",
+    "JOIN open_actions o ON j.action = o.action \
+     WHERE j.jid < ?1 AND j.internal <= ?2 ORDER BY j.jid DESC LIMIT ?3"
 );
-const UNPUBLISHED: &str = select!("WHERE j.published IS NULL ORDER BY j.created, j.jid LIMIT ?1");
+/// Behind every job id in any order of text: one digit longer than the largest.
+const AFTER_ALL: &str = "999999999999999999999";
+pub(crate) const UNPUBLISHED: &str = select!("WHERE j.published IS NULL ORDER BY j.created, j.jid LIMIT ?1");
 const NEWEST: &str = "SELECT max(jid) FROM jobs";
 
 impl Operation for NewJob {
     type Output = ActionId;
+    const COMMUTES: bool = true;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<ActionId>> {
         Box::pin(async move {
             let action = insert(tx, self, None).await?;
@@ -144,6 +158,7 @@ struct Published(Jid, Timestamp);
 
 impl Operation for Published {
     type Output = ();
+    const COMMUTES: bool = true;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(async move { tx.execute(PUBLISHED, params![self.0, self.1]).await.map(drop) })
     }
@@ -167,7 +182,9 @@ impl Store {
 
     /// A page of jobs, newest first.
     pub async fn jobs(&self, page: &JobPage) -> Result<Vec<Job>> {
-        let rows = self.query(PAGE, params![page.before, page.internal, page.open, page.limit]).await?;
+        let before = page.before.as_ref().map_or(AFTER_ALL, Jid::as_str);
+        let statement = if page.open { OPEN_PAGE } else { PAGE };
+        let rows = self.query(statement, params![before, page.internal, page.limit]).await?;
         rows.into_iter().map(read).collect()
     }
 

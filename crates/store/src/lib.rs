@@ -40,7 +40,7 @@ pub use runs::{Ack, Run};
 pub use store::Store;
 
 /// Result of a store operation.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Bytes whose meaning belongs to the caller, with the number of their encoding.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -30,6 +30,14 @@ const SQLITE_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS schema_versions (numbe
 const POSTGRES_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS schema_versions (number BIGINT PRIMARY KEY)";
 const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM schema_versions";
 
+/// Refuses a file that a newer version has made, before anything about it is changed: even how it keeps its log.
+pub(crate) fn refuse_newer(connection: &rusqlite::Connection) -> Result<()> {
+    if !connection.table_exists(None, "schema_versions")? {
+        return Ok(());
+    }
+    missing(connection.query_row(NEWEST, [], |row| row.get(0))?).map(drop)
+}
+
 pub(crate) fn sqlite(connection: &rusqlite::Connection) -> Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let migrated = (|| {

@@ -19,7 +19,7 @@ pub struct MineEntry {
 
 const PUT: &str = "INSERT INTO mine (minion, fun, at, encoding, body) VALUES (?1, ?2, ?3, ?4, ?5) \
     ON CONFLICT (minion, fun) DO UPDATE SET at = excluded.at, encoding = excluded.encoding, body = excluded.body";
-const OF_FUN: &str = "SELECT minion, fun, encoding, body FROM mine WHERE fun = ?1 ORDER BY minion";
+pub(crate) const OF_FUN: &str = "SELECT minion, fun, encoding, body FROM mine WHERE fun = ?1 ORDER BY minion";
 const CLEAR: &str = "DELETE FROM mine WHERE minion = ?1";
 const REMOVE: &str = "DELETE FROM mine WHERE minion = ?1 AND fun = ?2";
 

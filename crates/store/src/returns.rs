@@ -58,11 +58,12 @@ pub struct Return {
 
 const INSERT: &str = "INSERT INTO returns (jid, minion, at, fun, retcode, success, encoding, body) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (jid, minion) DO NOTHING";
-const OF_JOB: &str = "SELECT jid, minion, at, fun, retcode, success, encoding, body FROM returns \
+pub(crate) const OF_JOB: &str = "SELECT jid, minion, at, fun, retcode, success, encoding, body FROM returns \
     WHERE jid = ?1 AND minion > ?2 ORDER BY minion LIMIT ?3";
 
 impl Operation for NewReturn {
     type Output = bool;
+    const COMMUTES: bool = true;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<bool>> {
         Box::pin(async move {
             let Verdict { success, retcode } = self.verdict;

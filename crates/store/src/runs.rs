@@ -56,7 +56,7 @@ const PICK_UP: &str = "UPDATE runs SET state = 'picked_up', picked_up = ?4 \
 const ACKED: &str = "UPDATE attempts SET acked = ?3 WHERE jid = ?1 AND minion = ?2 AND acked IS NULL";
 const END: &str = "UPDATE runs SET state = ?4, reason = ?5, ended = ?6, retcode = ?7 \
     WHERE action = ?1 AND minion = ?2 AND jid = ?3 AND ended IS NULL";
-const OF_ACTION: &str = "SELECT minion, state, reason, waiting_for, jid, sent, picked_up, ended, retcode \
+pub(crate) const OF_ACTION: &str = "SELECT minion, state, reason, waiting_for, jid, sent, picked_up, ended, retcode \
     FROM runs WHERE action = ?1 AND minion > ?2 ORDER BY minion LIMIT ?3";
 
 pub(crate) async fn insert(
@@ -90,6 +90,7 @@ pub(crate) async fn end(
 
 impl Operation for Ack {
     type Output = bool;
+    const COMMUTES: bool = true;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<bool>> {
         log.extend_from_slice(&self.events);
         Box::pin(async move {

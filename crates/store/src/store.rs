@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::db::{self, Location, Operation, Options, Param, Readers, Row, Writer};
-use crate::events::Event;
+use crate::events::{self, Event};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
 
@@ -18,7 +18,9 @@ impl Store {
     /// Opens the database, making or updating its schema. Must be called inside a tokio runtime.
     pub async fn open(location: &Location, options: &Options) -> Result<Self> {
         let (readers, connection) = db::open(location, options).await?;
-        let (writer, thread) = Writer::start(connection, options)?;
+        let newest = readers.query(events::LAST, Vec::new()).await?;
+        let last_event = newest.first().map_or(Ok(0), |row| row.int(0))?;
+        let (writer, thread) = Writer::start(connection, options, last_event)?;
         Ok(Self { readers, writer, thread: Arc::new(Mutex::new(Some(thread))) })
     }
 
@@ -43,6 +45,11 @@ impl Store {
     /// Writes that wait for the writer now: what back-pressure is read from.
     pub fn backlog(&self) -> usize {
         self.writer.backlog()
+    }
+
+    /// Commits since it was opened: under load far fewer than writes.
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
     }
 
     pub(crate) async fn query(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {

@@ -187,7 +187,22 @@ impl FakeMinion {
         })
     }
 
-    /// The fields of an honest `_auth`, for a test to change before it sends them with [`clear`].
+    /// Signs in with these fields, and checks the answer with the server's key if it is given.
+    pub async fn auth_with(&self, load: Map, server: Option<&PublicKey>) -> Result<AuthReply, envelope::Error> {
+        let nonce = load.get("nonce").and_then(Value::as_str).and_then(Nonce::parse);
+        let expected = AuthExpected {
+            key: &self.key,
+            nonce: nonce.unwrap_or_else(|| panic!("no nonce to compare the answer's with: {load:?}")),
+            enc_algo: self.enc_algo,
+            sig_algo: self.sig_algo,
+            token: None,
+            server,
+            fingerprint: None,
+        };
+        expected.check(self.raw_request(clear(load, self.version)).await)
+    }
+
+    /// The fields of an honest `_auth`, for a test to change before it sends them with [`FakeMinion::auth_with`].
     pub fn auth_load(&self) -> Map {
         let mut load = Map::new();
         load.push("cmd", "_auth");

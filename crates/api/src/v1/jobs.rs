@@ -70,7 +70,7 @@ pub(super) async fn watch(
     Query(query): Query<WatchQuery>,
 ) -> Result<Response, ApiError> {
     let silent = match query.timeout {
-        None => SILENCE,
+        None => shared.app.timeout(),
         Some(seconds) => Duration::try_from_secs_f64(seconds)
             .ok()
             .filter(|silent| !silent.is_zero() && *silent <= LONGEST)
@@ -79,9 +79,6 @@ pub(super) async fn watch(
     let watch = shared.app.watch(read_jid(&jid)?, silent).await?;
     Ok(stream::lines(Steps(watch), shared.stop))
 }
-
-/// How long a silent minion is waited for unless told.
-const SILENCE: Duration = Duration::from_secs(10);
 
 /// The longest silence that can be asked for.
 const LONGEST: Duration = Duration::from_secs(31_536_000);

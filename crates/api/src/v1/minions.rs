@@ -4,10 +4,11 @@ use super::{Shared, to_the_end};
 use crate::error::ApiError;
 use crate::extract::{Json, Path, Query};
 use crate::shape::{MinionChange, MinionDetail, MinionList};
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use saltern_core::target::{Target, TargetType};
 use saltern_core::value::Value;
 use saltern_server::Error;
+use saltern_server::app::Caller;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -38,11 +39,12 @@ pub(super) async fn show(
 
 pub(super) async fn change(
     State(shared): State<Shared>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Json(change): Json<MinionChange>,
 ) -> Result<axum::Json<MinionDetail>, ApiError> {
     let detail = to_the_end(async move {
-        shared.app.set_minion_ack(&id, change.ack).await?;
+        shared.app.set_minion_ack(&caller, &id, change.ack).await?;
         shared.app.minion(&id)
     });
     Ok(axum::Json(detail.await?.into()))

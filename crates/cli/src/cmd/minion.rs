@@ -1,5 +1,7 @@
 //! `saltern minion`: who there is, who is there, what is known of each.
 
+pub(crate) mod agent;
+
 use crate::args::{Delimiter, Out, TargetKind};
 use crate::failure::Failure;
 use crate::output::style::{Colour, Style};
@@ -10,21 +12,26 @@ use saltern_api::client::Client;
 use saltern_api::shape::{Minion, MinionChange, MinionDetail};
 use saltern_core::time::Timestamp;
 use saltern_server::clock;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// See who there is and who is there
+/// Be a minion, or see who there is and who is there
+///
+/// Without a verb this is the agent: it connects to a Salt master, ours or a stock one, and runs what it is told. With a verb
+/// it asks the server about its minions.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(flatten)]
-    out: Out,
+    agent: agent::Agent,
 
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  saltern minion --master salt.example.org --id web1
   saltern minion list
   saltern minion list -G os:Debian
   saltern minion show web1
@@ -40,11 +47,15 @@ enum Verb {
         kind: TargetKind,
         #[command(flatten)]
         delimiter: Delimiter,
+        #[command(flatten)]
+        out: Out,
     },
     /// Show everything that is known of a minion, its grains included
     Show {
         /// The minion's id
         id: String,
+        #[command(flatten)]
+        out: Out,
     },
     /// Change what can be set for a minion
     Set {
@@ -53,6 +64,8 @@ enum Verb {
         /// Whether jobs ask it to acknowledge
         #[arg(long, value_enum)]
         ack: Ack,
+        #[command(flatten)]
+        out: Out,
     },
 }
 
@@ -84,19 +97,19 @@ impl Ack {
     }
 }
 
-pub(crate) async fn run(args: Args, client: Client) -> Result<ExitCode, Failure> {
-    let format = args.out.format;
-    match args.verb {
-        Verb::List { target, kind, delimiter } => {
+pub(crate) async fn run(args: Args, client: Client, data_dir: Option<PathBuf>) -> Result<ExitCode, Failure> {
+    let Some(verb) = args.verb else { return agent::run(args.agent, data_dir).await };
+    match verb {
+        Verb::List { target, kind, delimiter, out: Out { format } } => {
             let query = target.map(|target| kind.query(&target, &delimiter));
             let list = client.minions(query.as_ref()).await?;
             output::show(format, &list.minions, || table(&list.minions, clock::now(), Style::of_stdout()))?;
         }
-        Verb::Show { id } => {
+        Verb::Show { id, out: Out { format } } => {
             let detail = client.minion(&id).await?;
             output::show(format, &detail, || detail_text(&detail, clock::now(), Style::of_stdout()))?;
         }
-        Verb::Set { id, ack } => {
+        Verb::Set { id, ack, out: Out { format } } => {
             let detail = client.change_minion(&id, &MinionChange { ack: ack.setting() }).await?;
             output::show(format, &detail, || format!("{id}: acknowledgement is {}", Ack::word(detail.minion.ack)))?;
         }

@@ -1,16 +1,15 @@
 //! `saltern serve`: the server. Reads the configuration, brings it up, offers it on the control socket, takes it down.
 
-mod logging;
-mod signals;
-
 use crate::failure::Failure;
+use crate::logging::{self, LogFormat};
 use crate::output;
+use crate::signals::Signals;
 use saltern_api::control::{self, ControlSocket};
 use saltern_core::value::Value;
 use saltern_server::Server;
+use saltern_server::app::App;
 use saltern_server::config::{Config, Sources};
-use signals::Signals;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -63,7 +62,7 @@ pub(crate) struct Args {
 
     /// How to log, on stderr
     #[arg(long, value_name = "FORMAT", env = "SALTERN_LOG_FORMAT", value_enum, default_value_t)]
-    log_format: logging::LogFormat,
+    log_format: LogFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -119,72 +118,110 @@ pub(crate) fn run(args: Args, data_dir: Option<PathBuf>) -> Result<ExitCode, Fai
     let config = args.config.load(data_dir.as_deref(), args.overrides())?;
     logging::start(&args.log_level, args.log_format)?;
     raise_open_files_limit();
+    runtime()?.block_on(serve(config, args.check))
+}
+
+/// The runtime of a server: all cores.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    runtime.block_on(serve(config, args.check))
+    runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))
 }
 
 async fn serve(config: Config, check: bool) -> Result<ExitCode, Failure> {
-    // Before anything is up: a signal that comes while it starts must not leave things half done.
-    let mut signals = Signals::listen()?;
     let (data_dir, ignored) = (config.data_dir.clone(), config.ignored.clone());
-    let server = saltern_server::serve(config).await.map_err(|error| Failure::new(error.to_string()))?;
-    let control = match ControlSocket::bind(&data_dir.join(control::FILE_NAME)).await {
-        Ok(control) => control,
-        Err(error) => {
-            server.stop().await;
-            return Err(Failure::new(error.to_string()));
-        }
-    };
+    let serving = Serving::start(config).await?;
     if check {
-        drop(control);
-        server.stop().await;
+        serving.stop().await;
         output::line("saltern would run: configuration, data directory, database and ports are in order")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let stop = CancellationToken::new();
-    let mut api = tokio::spawn(control.serve(server.app(), stop.clone()));
     if !ignored.is_empty() {
         tracing::warn!(settings = ignored.join(", "), "settings of Salt that mean nothing here are ignored");
     }
     // Nobody need be there to read it.
-    let _ = output::line(&ready_line(&server, &data_dir));
+    let _ = output::line(&ready_line(&serving, &data_dir));
+    serving.until_signal().await
+}
 
-    let mut api_failed = None;
-    let stopped = async {
-        tokio::select! {
-            () = signals.first() => {
-                tracing::info!("stopping; a second signal stops at once");
-                signals.exit_on_next();
-                stop.cancel();
-                // Whoever does not read its answer does not keep the server from stopping.
-                let _ = tokio::time::timeout(DRAIN, &mut api).await;
+/// A server that serves, with its control socket.
+pub(super) struct Serving {
+    server: Server,
+    signals: Signals,
+    api: tokio::task::JoinHandle<Result<(), control::ControlError>>,
+    stop: CancellationToken,
+    pub(super) publish_address: SocketAddr,
+    pub(super) return_address: SocketAddr,
+}
+
+impl Serving {
+    /// Brings it up; when this returns it serves.
+    pub(super) async fn start(config: Config) -> Result<Self, Failure> {
+        // Before anything is up: a signal that comes while it starts must not leave things half done.
+        let signals = Signals::listen()?;
+        let socket = config.data_dir.join(control::FILE_NAME);
+        let server = saltern_server::serve(config).await.map_err(|error| Failure::new(error.to_string()))?;
+        let control = match ControlSocket::bind(&socket).await {
+            Ok(control) => control,
+            Err(error) => {
+                server.stop().await;
+                return Err(Failure::new(error.to_string()));
             }
-            ended = &mut api => {
-                let why = match ended {
-                    Ok(Ok(())) => "it ended".to_owned(),
-                    Ok(Err(error)) => error.to_string(),
-                    Err(error) => error.to_string(),
-                };
-                api_failed = Some(Failure::new(format!("the control socket is gone: {why}")));
+        };
+        let stop = CancellationToken::new();
+        let api = tokio::spawn(control.serve(server.app(), stop.clone()));
+        let (publish_address, return_address) = (server.publish_address, server.return_address);
+        Ok(Self { server, signals, api, stop, publish_address, return_address })
+    }
+
+    pub(super) fn app(&self) -> App {
+        self.server.app()
+    }
+
+    /// Serves until a signal, or until something it cannot do without is gone; then stops in order.
+    pub(super) async fn until_signal(self) -> Result<ExitCode, Failure> {
+        let Self { server, mut signals, mut api, stop, .. } = self;
+        let mut api_failed = None;
+        let stopped = async {
+            tokio::select! {
+                () = signals.first() => {
+                    tracing::info!("stopping; a second signal stops at once");
+                    signals.exit_on_next();
+                    stop.cancel();
+                    // Whoever does not read its answer does not keep the server from stopping.
+                    let _ = tokio::time::timeout(DRAIN, &mut api).await;
+                }
+                ended = &mut api => {
+                    let why = match ended {
+                        Ok(Ok(())) => "it ended".to_owned(),
+                        Ok(Err(error)) => error.to_string(),
+                        Err(error) => error.to_string(),
+                    };
+                    api_failed = Some(Failure::new(format!("the control socket is gone: {why}")));
+                }
             }
+        };
+        let outcome = server.run_until(stopped).await;
+        match (outcome, api_failed) {
+            (Err(error), _) => Err(Failure::new(error.to_string())),
+            (Ok(()), Some(failure)) => Err(failure),
+            (Ok(()), None) => Ok(ExitCode::SUCCESS),
         }
-    };
-    let outcome = server.run_until(stopped).await;
-    match (outcome, api_failed) {
-        (Err(error), _) => Err(Failure::new(error.to_string())),
-        (Ok(()), Some(failure)) => Err(failure),
-        (Ok(()), None) => Ok(ExitCode::SUCCESS),
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        let _ = tokio::time::timeout(DRAIN, self.api).await;
+        self.server.stop().await;
     }
 }
 
-fn ready_line(server: &Server, data_dir: &Path) -> String {
-    let (publish, requests) = (server.publish_address, server.return_address);
+fn ready_line(serving: &Serving, data_dir: &Path) -> String {
+    let (publish, requests) = (serving.publish_address, serving.return_address);
     format!("saltern is ready: minions connect to {publish} and {requests}, data in {}", data_dir.display())
 }
 
 /// A connection is an open file, and the usual limit of 1,024 is a historical one.
-fn raise_open_files_limit() {
+pub(super) fn raise_open_files_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// What Python's `str()` makes of a value.
-pub(crate) fn python_text(value: &Value) -> Cow<'_, str> {
+pub fn python_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Text(text) => Cow::Borrowed(text),
         Value::Bool(true) => Cow::Borrowed("True"),

@@ -3,6 +3,8 @@
 use super::{Function, Param};
 use crate::jobs::JobHandle;
 use crate::link::Link;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use saltern_core::value::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,6 +27,9 @@ pub struct Context {
     /// The job this call belongs to
     pub(crate) job: JobHandle,
 }
+
+/// What becomes of a call.
+pub(super) type Answer = Result<Outcome, Failure>;
 
 /// One call.
 pub struct Call {
@@ -52,6 +57,8 @@ pub enum Failure {
     Arguments(String),
     /// The function could not do it: `ERROR: …`
     Command(String),
+    /// The function refuses what it was asked for: `ERROR executing …`
+    Invocation(String),
     /// Something nobody expected: `The minion function caused an exception: …`
     Exception(String),
 }
@@ -72,6 +79,7 @@ impl Failure {
         let text = match self {
             Self::Arguments(text) => format!("Passed invalid arguments to {function}: {text}"),
             Self::Command(text) => format!("ERROR: {text}"),
+            Self::Invocation(text) => format!("ERROR executing '{function}': {text}"),
             Self::Exception(text) => format!("The minion function caused an exception: {text}"),
         };
         Outcome { value: text.into(), retcode: 1 }
@@ -141,6 +149,17 @@ impl Call {
             return Err(Failure::Arguments(format!("got an unexpected keyword argument '{name}'")));
         }
         Ok(Self { context, function, named, rest, keywords })
+    }
+
+    /// Answers with what is in memory.
+    pub(super) fn at_once(self, work: fn(&Self) -> Answer) -> BoxFuture<'static, Answer> {
+        std::future::ready(work(&self)).boxed()
+    }
+
+    /// Does work that waits for the disk, where it holds up nobody.
+    pub(super) fn blocking(self, work: fn(&Self) -> Answer) -> BoxFuture<'static, Answer> {
+        let done = tokio::task::spawn_blocking(move || work(&self));
+        async move { done.await.unwrap_or_else(|error| Err(Failure::Exception(error.to_string()))) }.boxed()
     }
 
     /// The value of a parameter that was given and is not `None`.
@@ -214,7 +233,8 @@ impl Call {
             .filter(|(name, _)| !name.starts_with("__pub_"))
     }
 
-    fn has_param(&self, name: &str) -> bool {
+    /// Whether the function has a parameter of this name.
+    pub(super) fn has_param(&self, name: &str) -> bool {
         self.function.params.iter().any(|param| match param {
             Param::Required(known) | Param::Optional(known, _) => *known == name,
             Param::Rest(_) | Param::Keywords(_) => false,

@@ -1,13 +1,13 @@
 //! Minions: who there is, who is there, what is known of each.
 
-use super::App;
-use crate::Error;
+use super::{App, Caller};
+use crate::{Error, clock};
 use crate::master::{Facts, Member, Presence};
 use saltern_core::ids::MinionId;
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
-use saltern_store::AckMethod;
+use saltern_store::{AckMethod, AuditEntry};
 
 /// A minion in a list.
 #[derive(Clone, Debug)]
@@ -73,9 +73,18 @@ impl App {
     }
 
     /// Sets whether jobs ask this minion to acknowledge; nothing means as the server does.
-    pub async fn set_minion_ack(&self, id: &str, setting: Option<bool>) -> Result<(), Error> {
+    pub async fn set_minion_ack(&self, caller: &Caller, id: &str, setting: Option<bool>) -> Result<(), Error> {
         let member =
             self.master.member(id).ok_or_else(|| Error::NotFound(format!("there is no accepted minion {id:?}")))?;
+        let entry = AuditEntry {
+            at: clock::now(),
+            who: caller.who.clone(),
+            origin: caller.origin.clone(),
+            what: "minion.set".into(),
+            subject: id.into(),
+            detail: serde_json::json!({ "ack": setting }).to_string(),
+        };
+        self.master.store.record_audit(entry).await?;
         {
             let mut facts = member.facts();
             facts.ack_setting = setting;

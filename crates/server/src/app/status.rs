@@ -26,6 +26,8 @@ pub struct Status {
     pub database: String,
     /// The data directory
     pub data_dir: String,
+    /// The address both ports listen on
+    pub interface: std::net::IpAddr,
     /// The port minions subscribe to
     pub publish_port: PortStatus,
     /// The port of requests
@@ -61,6 +63,7 @@ impl App {
             up: clock::now().since(self.started),
             database: master.config.database.describe(),
             data_dir: master.config.data_dir.display().to_string(),
+            interface: master.config.interface,
             publish_port: PortStatus { port: master.config.publish_port, connections: self.publisher.subscribers() },
             ret_port: master.config.ret_port,
             accepted: count(KeyState::Accepted),

@@ -5,11 +5,13 @@
 //! only towards minions that have confirmed it, and a job for both kinds is published in two parts.
 
 use super::{Master, Member, Purpose, Submission};
+use crate::clock;
 use saltern_core::target::Target;
 use saltern_core::value::Value;
 use saltern_store::AckMethod;
 use saltern_wire::load::{Fun, Return};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The executor's name, as jobs name it.
 pub(super) const EXECUTOR: &str = "saltern_ack";
@@ -20,6 +22,9 @@ pub(super) const SYNC: &str = "saltutil.sync_executors";
 /// The executor, as the file server offers it in every environment: were it missing in one, a sync from there would
 /// remove it from the minion.
 pub(crate) const EXECUTOR_FILE: (&str, &[u8]) = ("_executors/saltern_ack.py", include_bytes!("saltern_ack.py"));
+
+/// Least time between two syncs to one minion: whatever it says of itself, it is not sent one after the other.
+const BETWEEN_SYNCS: Duration = Duration::from_secs(5);
 
 /// First line of Salt that has `start_event`.
 const START_EVENT_FROM: u32 = 3008;
@@ -51,7 +56,6 @@ pub(super) fn ask(job: Option<bool>, minion: Option<bool>, server: bool, method:
 pub(super) fn method_of(version: &str, now: AckMethod) -> AckMethod {
     let line = version.split('.').next().and_then(|line| line.parse::<u32>().ok());
     match (line, now) {
-        (_, AckMethod::Native) => AckMethod::Native,
         (Some(line), _) if line >= START_EVENT_FROM => AckMethod::StartEvent,
         (_, AckMethod::Executor) => AckMethod::Executor,
         _ => AckMethod::None,
@@ -68,7 +72,13 @@ impl Master {
                 facts.ack_method = AckMethod::None;
                 facts.dirty = true;
             }
-            facts.ack_method == AckMethod::None && facts.ack_setting.unwrap_or(self.config.job_ack)
+            let now = clock::now();
+            let is_due = facts.sync_asked.is_none_or(|asked| now.since(asked) >= BETWEEN_SYNCS);
+            let wanted = is_due && facts.ack_method == AckMethod::None && facts.ack_setting.unwrap_or(self.config.job_ack);
+            if wanted {
+                facts.sync_asked = Some(now);
+            }
+            wanted
         };
         if !wanted {
             return;
@@ -121,7 +131,8 @@ impl Master {
     pub(super) fn note_version(&self, member: &Arc<Member>, grains: &Value) {
         let Some(version) = grains.get("saltversion").and_then(Value::as_str) else { return };
         let mut facts = member.facts();
-        let method = method_of(version, facts.ack_method);
+        let is_native = grains.get("saltern_version").is_some();
+        let method = if is_native { AckMethod::Native } else { method_of(version, facts.ack_method) };
         if facts.version.as_deref() != Some(version) || facts.ack_method != method {
             facts.version = Some(version.to_owned());
             facts.ack_method = method;

@@ -52,6 +52,8 @@ pub(crate) struct Facts {
     pub(crate) pillar: Option<Arc<Body>>,
     /// When its last sign-in was logged: a sign-in proves nothing yet, so it may not fill the log
     pub(crate) sign_in_logged: Option<Timestamp>,
+    /// When it was last sent the executor for acknowledgements
+    pub(crate) sync_asked: Option<Timestamp>,
     /// Whether there is something to write to the store
     pub(crate) dirty: bool,
 }
@@ -83,6 +85,7 @@ impl Member {
             grains_at: None,
             pillar: None,
             sign_in_logged: None,
+            sync_asked: None,
             dirty: known.is_none(),
         };
         Self {

@@ -219,7 +219,8 @@ impl Master {
             load.ret = submission.ret.as_str().into();
             load.metadata = submission.metadata.clone();
             match ask {
-                Ask::Nothing => {}
+                // Our own minions acknowledge unless told not to; stock ones ignore the field.
+                Ask::Nothing => load.extra.push("job_ack", false),
                 Ask::StartEvent => load.start_event = true,
                 Ask::Executor => load.module_executors = vec![acks::EXECUTOR.into(), "direct_call".into()],
             }

@@ -46,7 +46,8 @@ impl Window {
         while let Some((front_ts, front)) = self.order.front().copied() {
             let full = self.order.len() > MOST;
             // Past the time to live a nonce need not be remembered: its request is refused by age.
-            if !full && !(ttl.is_some() && front_ts < oldest) {
+            let is_outlived = ttl.is_some() && front_ts < oldest;
+            if !full && !is_outlived {
                 break;
             }
             self.order.pop_front();

@@ -3,8 +3,7 @@
 use crate::house::House;
 use saltern_core::value::Value;
 use saltern_testkit::fake_minion::{FakeMinion, clear};
-use saltern_wire::envelope::{self, AuthExpected, AuthReply, Verdict};
-use saltern_wire::load::Nonce;
+use saltern_wire::envelope::{self, AuthReply, Verdict};
 use saltern_wire::{limits::Decode, msgpack};
 
 #[tokio::test]
@@ -38,17 +37,7 @@ async fn an_impossible_id_is_rejected_and_leaves_no_trace() {
     ] {
         let mut load = minion.auth_load();
         load.insert("id", id);
-        let nonce = Nonce::parse(load.get("nonce").unwrap().as_str().unwrap()).unwrap();
-        let expected = AuthExpected {
-            key: &minion.key,
-            nonce,
-            enc_algo: minion.enc_algo,
-            sig_algo: minion.sig_algo,
-            token: None,
-            server: None,
-            fingerprint: None,
-        };
-        let told = expected.check(minion.raw_request(clear(load, 3)).await).unwrap();
+        let told = minion.auth_with(load, None).await.unwrap();
         assert!(matches!(told, AuthReply::Verdict { verdict: Verdict::Rejected, .. }), "{id:?}");
     }
     assert_eq!(house.rows(), before);

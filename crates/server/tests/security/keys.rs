@@ -5,8 +5,7 @@ use saltern_core::keys::KeyState;
 use saltern_core::value::Value;
 use saltern_server::app::KeyVerb;
 use saltern_testkit::fake_minion::{FakeMinion, SignIn, clear, key_named};
-use saltern_wire::envelope::{AuthExpected, AuthReply, Error, Verdict};
-use saltern_wire::load::Nonce;
+use saltern_wire::envelope::{AuthReply, Error, Verdict};
 
 async fn pending(house: &House, id: &str) -> FakeMinion {
     let mut minion = FakeMinion::connect(house.requests, id).await;
@@ -86,19 +85,7 @@ async fn a_rejected_minion_is_told_so_under_the_servers_signature() {
     let house = House::with([]).await;
     let minion = pending(&house, "a").await;
     house.decide(KeyVerb::Reject, "a", &[]).await;
-    let load = minion.auth_load();
-    let nonce = Nonce::parse(load.get("nonce").unwrap().as_str().unwrap()).unwrap();
-    let server = key_named("the server");
-    let expected = AuthExpected {
-        key: &minion.key,
-        nonce,
-        enc_algo: minion.enc_algo,
-        sig_algo: minion.sig_algo,
-        token: None,
-        server: Some(server.public()),
-        fingerprint: None,
-    };
-    let told = expected.check(minion.raw_request(clear(load, 3)).await).unwrap();
+    let told = minion.auth_with(minion.auth_load(), Some(key_named("the server").public())).await.unwrap();
     assert!(matches!(told, AuthReply::Verdict { verdict: Verdict::Rejected, is_verified: true }));
 }
 
@@ -226,18 +213,7 @@ async fn what_is_no_usable_key_is_rejected_and_not_recorded() {
     ] {
         let mut load = minion.auth_load();
         load.insert("pub", pem);
-        let nonce = Nonce::parse(load.get("nonce").unwrap().as_str().unwrap()).unwrap();
-        let server = key_named("the server");
-        let expected = AuthExpected {
-            key: &minion.key,
-            nonce,
-            enc_algo: minion.enc_algo,
-            sig_algo: minion.sig_algo,
-            token: None,
-            server: Some(server.public()),
-            fingerprint: None,
-        };
-        let told = expected.check(minion.raw_request(clear(load, 3)).await).unwrap();
+        let told = minion.auth_with(load, Some(key_named("the server").public())).await.unwrap();
         let is_rejected = matches!(told, AuthReply::Verdict { verdict: Verdict::Rejected, is_verified: true });
         assert!(is_rejected, "{}: {told:?}", &pem[..pem.len().min(60)]);
     }
@@ -265,18 +241,7 @@ async fn a_sign_in_that_proves_nothing_gets_nothing_it_could_read() {
     let thief = FakeMinion::connect_with(house.requests, "a", key_named("thief")).await;
     let mut load = thief.auth_load();
     load.insert("pub", key_named("a").public().to_pem());
-    let nonce = Nonce::parse(load.get("nonce").unwrap().as_str().unwrap()).unwrap();
-    let expected = AuthExpected {
-        key: &thief.key,
-        nonce,
-        enc_algo: thief.enc_algo,
-        sig_algo: thief.sig_algo,
-        token: None,
-        server: None,
-        fingerprint: None,
-    };
-    let told = expected.check(thief.raw_request(clear(load, 3)).await);
-    assert_eq!(told.unwrap_err(), Error::NotForUs("aes"));
+    assert_eq!(thief.auth_with(load, None).await.unwrap_err(), Error::NotForUs("aes"));
 }
 
 /// A genuine RSA key of 1024 bits.

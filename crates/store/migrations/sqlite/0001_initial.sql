@@ -43,6 +43,7 @@ CREATE TABLE mine (
     body     BLOB NOT NULL,
     PRIMARY KEY (minion, fun)
 ) STRICT;
+CREATE INDEX mine_by_fun ON mine (fun, minion);
 
 CREATE TABLE actions (
     id          INTEGER PRIMARY KEY,
@@ -74,7 +75,8 @@ CREATE TABLE runs (
     retcode     INTEGER,
     PRIMARY KEY (action, minion)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX runs_open ON runs (deadline) WHERE ended IS NULL;
+CREATE INDEX runs_open_by_deadline ON runs (deadline) WHERE ended IS NULL;
+CREATE INDEX runs_open_by_action ON runs (action) WHERE ended IS NULL;
 
 -- One dispatch of a run; its return, if any, has the same key.
 CREATE TABLE attempts (
@@ -104,7 +106,7 @@ CREATE TABLE jobs (
     internal  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX jobs_by_action ON jobs (action);
-CREATE INDEX jobs_unpublished ON jobs (created) WHERE published IS NULL;
+CREATE INDEX jobs_unpublished ON jobs (created, jid) WHERE published IS NULL;
 
 CREATE TABLE returns (
     jid      TEXT NOT NULL,
@@ -118,7 +120,7 @@ CREATE TABLE returns (
     PRIMARY KEY (jid, minion)
 ) STRICT;
 
--- The numbered event log. A return's event has no body of its own (encoding 0, empty): it is the row in `returns`.
+-- The numbered event log. A return's event has no body of its own (encoding -1, empty): it is the row in `returns`.
 CREATE TABLE events (
     number   INTEGER PRIMARY KEY,
     at       INTEGER NOT NULL,
@@ -128,6 +130,7 @@ CREATE TABLE events (
     encoding INTEGER NOT NULL,
     body     BLOB NOT NULL
 ) STRICT;
+CREATE INDEX events_by_job ON events (jid, number) WHERE jid IS NOT NULL;
 
 CREATE TABLE audit (
     number  INTEGER PRIMARY KEY,

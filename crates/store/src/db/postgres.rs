@@ -1,35 +1,70 @@
 //! PostgreSQL: a pool of connections, statements prepared once each, many rows sent in one pipeline.
 
-use super::{Location, Options, Param, Row};
-use crate::error::chain;
+use super::{Location, Options, Param, Row, tls};
 use crate::{Error, Result, migrate};
-use deadpool_postgres::{Client, GenericClient, Manager, ManagerConfig, Pool, RecyclingMethod, Transaction};
+use deadpool_postgres::{Client, GenericClient, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Transaction};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 
-/// Connects, or says in one sentence why not.
-pub(super) async fn open(url: &str, options: &Options) -> Result<Pool> {
+/// How long connecting may take, unless the address says otherwise (`connect_timeout`).
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the server's host may leave what was sent unacknowledged, unless the address says otherwise.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Connects, or says in one sentence why not. Returns the pool that reads and the one connection that writes: it has a pool
+/// of its own, so that it is replaced when it breaks and never has to wait for a reader.
+pub(super) async fn open(url: &str, options: &Options) -> Result<(Pool, Pool)> {
     let place = Location::Postgres(url.to_owned()).describe();
-    let failed = |reason: String| Error::Open { place: place.clone(), reason };
-    let mut config: tokio_postgres::Config = url.parse().map_err(|error| failed(chain(&error)))?;
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(Duration::from_secs(10));
-    }
-    config.application_name("saltern");
-    let manager =
-        Manager::from_config(config, tokio_postgres::NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
-    let pool =
-        Pool::builder(manager).max_size(options.readers + 1).build().map_err(|error| failed(error.to_string()))?;
-    let mut client = pool.get().await.map_err(|error| failed(chain(&error)))?;
-    migrate::postgres(&mut client).await?;
-    drop(client);
-    Ok(pool)
+    connect(url, options).await.map_err(|error| error.while_opening(place))
 }
 
-pub(super) async fn query(client: &Client, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
+async fn connect(url: &str, options: &Options) -> Result<(Pool, Pool)> {
+    let (url, tls) = tls::from_url(url)?;
+    let mut config: tokio_postgres::Config = url.parse()?;
+    let patience = *config.get_connect_timeout().unwrap_or(&PATIENCE);
+    config.connect_timeout(patience);
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("saltern");
+    }
+    let pool = |size| {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        Pool::builder(Manager::from_config(config.clone(), tls.clone(), recycling))
+            .max_size(size)
+            .runtime(Runtime::Tokio1)
+            // Covers what `connect_timeout` does not: a server that takes the connection and then says nothing.
+            .create_timeout(Some(patience))
+            .build()
+            .map_err(|error| Error::Database(error.to_string()))
+    };
+    let (readers, writer) = (pool(options.readers.max(1))?, pool(1)?);
+    migrate::postgres(&mut writer.get().await?).await?;
+    Ok((readers, writer))
+}
+
+/// Takes a broken connection out of its pool, which may not have noticed yet.
+pub(super) fn discard(client: Client) {
+    drop(Client::take(client));
+}
+
+/// Reads; again on another connection if one is lost: those in the pool may have broken while nobody used them.
+pub(super) async fn read_pooled(pool: &Pool, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
+    for _ in 0..pool.status().max_size {
+        let client = pool.get().await?;
+        match query(&client, sql, params).await {
+            Err(Error::Unreachable(_)) => discard(client),
+            answer => return answer,
+        }
+    }
+    query(&pool.get().await?, sql, params).await
+}
+
+async fn query(client: &Client, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
     let statement = client.prepare_cached(&dollars(sql)).await?;
     let rows = GenericClient::query(client, &statement, &refs(params)).await?;
     rows.iter().map(|row| read(sql, row)).collect()

@@ -95,6 +95,13 @@ impl Default for Param {
     }
 }
 
+impl Param {
+    /// Text that both databases can hold: PostgreSQL has no NUL, and what a minion sends may have one.
+    fn text(text: String) -> Self {
+        Self::Text(if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text })
+    }
+}
+
 macro_rules! from {
     ($($ty:ty => |$v:ident| $make:expr;)*) => {
         $(impl From<$ty> for Param { fn from($v: $ty) -> Self { $make } })*
@@ -107,9 +114,9 @@ from! {
     usize => |v| Self::Int(i64::try_from(v).unwrap_or(i64::MAX));
     bool => |v| Self::Int(v.into());
     Timestamp => |v| Self::Int(v.micros());
-    &str => |v| Self::Text(v.to_owned());
-    String => |v| Self::Text(v);
-    &String => |v| Self::Text(v.clone());
+    &str => |v| Self::text(v.to_owned());
+    String => |v| Self::text(v);
+    &String => |v| Self::text(v.clone());
     Vec<u8> => |v| Self::Blob(v);
     &Vec<u8> => |v| Self::Blob(v.clone());
     &Jid => |v| Self::Text(v.as_str().to_owned());

@@ -5,7 +5,11 @@ use crate::{Error, Result, migrate};
 use rusqlite::{Connection, OpenFlags, types::ValueRef};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
+
+/// How long another process may hold the file's lock.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Read-only connections, opened when first needed.
 #[derive(Clone)]
@@ -17,28 +21,58 @@ pub(crate) struct Pool {
 
 /// Opens the file, making it if need be, with durable commits: an answered write survives a power cut.
 pub(super) async fn open(path: &Path, options: &Options) -> Result<(Pool, Connection)> {
-    let (at, readers) = (path.to_owned(), options.readers);
+    let at = path.to_owned();
     let connection = blocking(move || {
-        let opened = Connection::open(&at).and_then(|connection| {
-            connection.pragma_update(None, "journal_mode", "WAL")?;
-            connection.pragma_update(None, "synchronous", "FULL")?;
-            connection.pragma_update(None, "foreign_keys", "ON")?;
-            // A few hundred pages of log between checkpoints keep commits short without letting the log grow large.
-            connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
-            connection.pragma_update(None, "cache_size", -32_000)?;
-            connection.busy_timeout(std::time::Duration::from_secs(10))?;
-            connection.set_prepared_statement_cache_capacity(128);
-            Ok(connection)
-        });
-        let connection =
-            opened.map_err(|error| Error::Open { place: at.display().to_string(), reason: error.to_string() })?;
-        migrate::sqlite(&connection)?;
-        Ok(connection)
+        connect(&at).map_err(|error| {
+            let reason = obstacle(&at).unwrap_or_else(|| error.to_string());
+            match error {
+                Error::Database(_) => Error::Database(reason).while_opening(at.display().to_string()),
+                clear => clear,
+            }
+        })
     })
     .await?;
-    let pool =
-        Pool { path: Arc::new(path.to_owned()), idle: Arc::default(), free: Arc::new(Semaphore::new(readers.max(1))) };
+    let pool = Pool {
+        path: Arc::new(path.to_owned()),
+        idle: Arc::default(),
+        free: Arc::new(Semaphore::new(options.readers.max(1))),
+    };
     Ok((pool, connection))
+}
+
+fn connect(path: &Path) -> Result<Connection> {
+    // Without SQLite's own address forms: a name that begins with `file:` is a name.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    migrate::refuse_newer(&connection)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    // Some 16 MB of log between checkpoints: commits stay short, and the log stays small beside the database.
+    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    connection.pragma_update(None, "cache_size", -32_000)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    migrate::sqlite(&connection)?;
+    Ok(connection)
+}
+
+/// What the system has against this path, in its words: SQLite only says that it is "unable to open database file".
+fn obstacle(path: &Path) -> Option<String> {
+    if path.is_dir() {
+        return Some("it is a directory".into());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Some(format!("{} is not a directory", folder.display()));
+    }
+    // Writing is what a database needs; a file that did not exist is not left behind.
+    let existed = path.exists();
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    if opened.is_ok() && !existed {
+        let _ = std::fs::remove_file(path);
+    }
+    opened.err().map(|error| error.to_string())
 }
 
 impl Pool {
@@ -61,7 +95,7 @@ impl Pool {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&*self.path, flags)?;
-        connection.busy_timeout(std::time::Duration::from_secs(10))?;
+        connection.busy_timeout(PATIENCE)?;
         Ok(connection)
     }
 }

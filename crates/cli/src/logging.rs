@@ -16,7 +16,7 @@ pub(crate) enum LogFormat {
 }
 
 /// Starts logging.
-pub(super) fn start(level: &str, format: LogFormat) -> Result<(), Failure> {
+pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), Failure> {
     let filter = EnvFilter::builder().parse(level);
     let filter = filter.map_err(|error| Failure::usage(format!("--log-level {level:?}: {error}")))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);

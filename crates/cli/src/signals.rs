@@ -4,7 +4,7 @@ use crate::failure::{Failure, INTERRUPTED};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Both signals.
-pub(super) struct Signals(Option<Pair>);
+pub(crate) struct Signals(Option<Pair>);
 
 struct Pair {
     terminate: Signal,
@@ -13,14 +13,14 @@ struct Pair {
 
 impl Signals {
     /// From now on the signals no longer end the process by themselves.
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| signal(kind).map_err(|error| Failure::new(format!("cannot listen for signals: {error}")));
         let (terminate, interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
         Ok(Self(Some(Pair { terminate, interrupt })))
     }
 
     /// Waits for the first one.
-    pub(super) async fn first(&mut self) {
+    pub(crate) async fn first(&mut self) {
         match &mut self.0 {
             Some(pair) => pair.next().await,
             None => std::future::pending().await,
@@ -28,7 +28,7 @@ impl Signals {
     }
 
     /// Ends the process when another one comes.
-    pub(super) fn exit_on_next(&mut self) {
+    pub(crate) fn exit_on_next(&mut self) {
         if let Some(mut pair) = self.0.take() {
             tokio::spawn(async move {
                 pair.next().await;

@@ -1,0 +1,99 @@
+//! What the operating system knows: the processor time and memory of a master with all its processes, and the machine.
+
+use saltern_wire::crypto::{PrivateKey, SigAlgo};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// The unit of processor time in `/proc`.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Seconds of processor time that a process group has used, children that have ended included.
+pub fn cpu_seconds(group: u32) -> f64 {
+    // utime, stime and those of children that were waited for; a living child's time is counted at the child.
+    let ticks = |fields: &[u64]| fields.iter().sum::<u64>() as f64;
+    stats(group).values().map(|fields| ticks(&fields[11..15])).sum::<f64>() / TICKS_PER_SECOND
+}
+
+/// Bytes of memory of a process group; what several processes share counts once.
+pub fn memory_bytes(group: u32) -> u64 {
+    let pss = |pid: u32| {
+        let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:").map(str::to_owned));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+    };
+    stats(group).into_keys().map(pss).sum()
+}
+
+/// The fields of `/proc/<pid>/stat` after the name, by process of the group.
+fn stats(group: u32) -> HashMap<u32, Vec<u64>> {
+    let mut found = HashMap::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
+        let Some((_, rest)) = stat.rsplit_once(')') else { continue };
+        let fields: Vec<u64> = rest.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+        if fields.len() > 15 && fields[2] == u64::from(group) {
+            found.insert(pid, fields);
+        }
+    }
+    found
+}
+
+/// The most memory of a process group, looked at twice a second until it is asked for.
+pub struct Peak {
+    watching: tokio::task::JoinHandle<()>,
+    most: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Peak {
+    pub fn watch(group: u32) -> Self {
+        let most = std::sync::Arc::<std::sync::atomic::AtomicU64>::default();
+        let seen = most.clone();
+        let watching = tokio::spawn(async move {
+            loop {
+                seen.fetch_max(memory_bytes(group), std::sync::atomic::Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        });
+        Self { watching, most }
+    }
+
+    pub fn stop(self) -> u64 {
+        self.watching.abort();
+        self.most.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// The machine in a line, without names and dates.
+pub fn description() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: u64 = total.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0);
+    let gib = kib as f64 / f64::from(1 << 20);
+    let rsa = rsa_operations_per_second();
+    format!("{cores} cores, {gib:.0} GiB of memory, {rsa:.0} private RSA-2048 operations per second on all cores together")
+}
+
+/// Private RSA operations per second on all cores together.
+pub fn rsa_operations_per_second() -> f64 {
+    static RATE: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
+    *RATE.get_or_init(|| {
+        let key = PrivateKey::generate(2048).expect("a key can be made");
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (begin, time) = (Instant::now(), Duration::from_secs(1));
+        let count = || {
+            let mut count = 0_u64;
+            while begin.elapsed() < time {
+                let signature = key.sign(SigAlgo::Pkcs1v15Sha1, b"how many of these?");
+                count += u64::from(signature.is_ok());
+            }
+            count
+        };
+        let signed: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..cores).map(|_| scope.spawn(count)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
+        });
+        signed as f64 / begin.elapsed().as_secs_f64()
+    })
+}

@@ -1,0 +1,34 @@
+//! Thousands of light minions in one process, against any Salt master: for benchmarks, and for trying a server's nerves.
+//!
+//! A light minion signs in, subscribes, says that it has started, acknowledges and returns as a stock minion does, with
+//! the stock minion's time-outs, and does no work but waiting. To be much cheaper than the server it loads, the swarm
+//! shares what can be shared: one RSA key (or a few), one opened copy of each publication, one value that is returned.
+//!
+//! Main types: [`Options`] (what to play), [`Swarm`] (the minions while they live), [`Report`] (what came of it). Then read
+//! `minion` (one light minion's life) and `tally` (what is counted).
+//!
+//! Must never know: how a server works inside. It speaks Salt's wire protocol and nothing else.
+
+mod access;
+mod answer;
+mod chance;
+mod clock;
+mod error;
+mod flood;
+mod keys;
+mod latency;
+mod link;
+mod minion;
+mod options;
+mod publications;
+mod report;
+mod swarm;
+mod tally;
+mod usage;
+
+pub use error::Error;
+pub use flood::Flood;
+pub use options::{Acks, Options, Patience};
+pub use report::{JobReport, Latency, Report};
+pub use swarm::{Progress, Swarm};
+pub use usage::{Usage, raise_open_files_limit};

@@ -6,8 +6,11 @@
 //! A new file of tests gets a `[[test]]` entry in `Cargo.toml`. A test that needs minions begins with
 //! `let Some(fleet) = Fleet::start("", &[]).await else { return };`: where Salt is not installed it is skipped aloud.
 
+pub mod native;
 pub mod tree;
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use saltern_testkit::process::Saltern;
@@ -74,8 +77,46 @@ impl Fleet {
 
     /// The stored events whose tag matches a pattern, oldest first.
     pub async fn events_with_tag(&self, tag: &str) -> Vec<Value> {
-        let listed = self.server.cli(&["event", "--since", "0", "--tag", tag, "--no-follow", "--out", "json"]).await;
-        let lines = String::from_utf8_lossy(&listed.stdout).into_owned();
-        lines.lines().map(|line| serde_json::from_str(line).expect("one event per line")).collect()
+        events_with_tag(&self.server, tag).await
+    }
+}
+
+/// The stored events of a server whose tag matches a pattern, oldest first.
+pub async fn events_with_tag(server: &Saltern, tag: &str) -> Vec<Value> {
+    let listed = server.cli(&["event", "--since", "0", "--tag", tag, "--no-follow", "--out", "json"]).await;
+    let lines = String::from_utf8_lossy(&listed.stdout).into_owned();
+    lines.lines().map(|line| serde_json::from_str(line).expect("one event per line")).collect()
+}
+
+/// A small file system to fill up; gone with this.
+pub struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one of so many MiB there, or says aloud that it cannot be done here.
+    pub fn mount(at: &Path, mib: u32) -> Option<Self> {
+        std::fs::create_dir_all(at).ok()?;
+        let size = format!("size={mib}m");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
+        if mounted.is_ok_and(|output| output.status.success()) {
+            return Some(Self(at.to_owned()));
+        }
+        saltern_testkit::tier::skip("a small file system", "it cannot be mounted here");
+        None
+    }
+
+    /// Fills it to the last byte.
+    pub fn fill(&self) {
+        std::fs::write(self.0.join("ballast"), vec![0; 64 << 20]).expect_err("the file system is smaller than this");
+    }
+
+    /// Makes room again.
+    pub fn free(&self) {
+        std::fs::remove_file(self.0.join("ballast")).expect("the ballast is there");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }

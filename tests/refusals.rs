@@ -1,5 +1,6 @@
 //! What keeps the server from starting: one clear sentence, an exit code, and nothing harmed.
 
+use saltern_e2e::SmallDisk;
 use saltern_testkit::process::{Saltern, binary, run_to_end};
 use saltern_testkit::scratch::Scratch;
 use saltern_testkit::wait;
@@ -113,31 +114,17 @@ async fn a_database_out_of_reach_is_named_without_its_password() {
 async fn a_full_disk_is_told_and_harms_nothing() {
     let scratch = Scratch::new("full");
     let mount = scratch.path().join("small");
-    std::fs::create_dir(&mount).unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "tmpfs", text(&mount)]).output().unwrap();
-    if !mounted.status.success() {
-        saltern_testkit::tier::skip("a small file system", "it cannot be mounted here");
-        return;
-    }
-    let _unmount = Unmount(mount.clone());
+    let Some(disk) = SmallDisk::mount(&mount, 4) else { return };
     let data = mount.join("data");
     let arguments = ["--listen", "127.0.0.1", "--publish-port", "0", "--return-port", "0", "--data-dir", text(&data)];
-    std::fs::write(mount.join("ballast"), vec![0; 8 << 20]).expect_err("the file system is smaller than this");
+    disk.fill();
     let said = refused(&arguments).await;
     assert!(said.contains("space") || said.contains("full"), "{said}");
-    std::fs::remove_file(mount.join("ballast")).unwrap();
+    disk.free();
     // With room again the same command works: nothing was left half made.
     let mut server = Command::new(binary()).arg("serve").args(arguments).stderr(Stdio::null()).spawn().unwrap();
     let socket = data.join("control.sock");
     wait::until_blocking("the server to serve", Duration::from_secs(60), || UnixStream::connect(&socket).is_ok());
     server.kill().unwrap();
     server.wait().unwrap();
-}
-
-struct Unmount(std::path::PathBuf);
-
-impl Drop for Unmount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
 }

@@ -8,7 +8,11 @@
 
 pub(crate) mod accounts;
 mod call;
+mod cmd;
 mod command;
+mod cp;
+mod digest;
+mod lookup;
 mod test;
 #[cfg(test)]
 mod testing;
@@ -16,11 +20,16 @@ pub(crate) mod words;
 
 pub use call::{Call, Context, Failure, Outcome};
 pub(crate) use command::find_program;
+pub(crate) use digest::Digest;
 
 use futures_util::future::BoxFuture;
 
 /// The modules, in the order of their names.
-const MODULES: &[&[Function]] = &[test::FUNCTIONS];
+const MODULES: &[&[Function]] = &[
+    cmd::FUNCTIONS,
+    cp::FUNCTIONS,
+    test::FUNCTIONS,
+];
 
 /// One function.
 #[derive(Clone, Copy)]

@@ -10,6 +10,7 @@
 mod clock;
 mod config;
 mod error;
+mod fileclient;
 mod files;
 pub mod functions;
 pub mod grains;

@@ -65,7 +65,7 @@ pub(crate) fn cut(value: &mut Value, limit: usize) -> bool {
     }
     let longest = match value {
         Value::Text(text) => {
-            let keep = text.floor_char_boundary(limit);
+            let keep = (0..=limit.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             *value = format!("{}\n[cut by saltern: {keep} of {} bytes kept]", &text[..keep], text.len()).into();
             return true;
         }

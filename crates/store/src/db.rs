@@ -14,7 +14,7 @@ mod writer;
 pub use location::{Location, Options};
 pub(crate) use row::{Param, Row, params};
 pub(crate) use tx::Tx;
-pub(crate) use writer::{Log, Operation, Writer};
+pub(crate) use writer::{Connection, Log, Operation, Writer};
 
 use crate::Result;
 
@@ -26,15 +26,15 @@ pub(crate) enum Readers {
 }
 
 /// Opens the database, brings its schema up to date, and returns the way to read and the connection that writes.
-pub(crate) async fn open(location: &Location, options: &Options) -> Result<(Readers, writer::Connection)> {
+pub(crate) async fn open(location: &Location, options: &Options) -> Result<(Readers, Connection)> {
     match location {
         Location::Sqlite(path) => {
             let (pool, connection) = sqlite::open(path, options).await?;
-            Ok((Readers::Sqlite(pool), writer::Connection::Sqlite(connection)))
+            Ok((Readers::Sqlite(pool), Connection::Sqlite(connection)))
         }
         Location::Postgres(url) => {
             let (readers, writer) = postgres::open(url, options).await?;
-            Ok((Readers::Postgres(readers), writer::Connection::Postgres(writer)))
+            Ok((Readers::Postgres(readers), Connection::Postgres(writer)))
         }
     }
 }

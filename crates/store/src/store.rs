@@ -60,3 +60,47 @@ impl Store {
         self.writer.write(operation).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Body, Error, GrainsRow, Options};
+    use saltern_core::ids::MinionId;
+    use saltern_core::time::Timestamp;
+    use std::path::Path;
+
+    /// A store whose file cannot grow beyond so many pages: to SQLite the same as a full disk, and possible everywhere.
+    async fn limited(path: &Path, pages: i64) -> Store {
+        let location = Location::Sqlite(path.to_owned());
+        let (readers, connection) = db::open(&location, &Options::default()).await.unwrap();
+        if let db::Connection::Sqlite(connection) = &connection {
+            connection.pragma_update(None, "max_page_count", pages).unwrap();
+        }
+        let (writer, thread) = Writer::start(connection, &Options::default(), 0).unwrap();
+        Store { readers, writer, thread: Arc::new(Mutex::new(Some(thread))) }
+    }
+
+    fn grains(n: usize) -> GrainsRow {
+        let minion = MinionId::new(&format!("m{n:03}")).unwrap();
+        GrainsRow { minion, at: Timestamp(1), body: Body { encoding: 1, bytes: vec![1; 20_000] } }
+    }
+
+    #[tokio::test]
+    async fn a_full_file_is_reported_and_what_is_removed_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = limited(&folder.path().join("saltern.db"), 200).await;
+        let mut kept = Vec::new();
+        let refused = loop {
+            match store.record_grains(grains(kept.len()), vec![]).await {
+                Ok(()) => kept.push(grains(kept.len())),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, Error::Full), "{refused:?}");
+        assert!(kept.len() > 10);
+        assert_eq!(store.grains_after("", 1000).await.unwrap(), kept);
+
+        store.forget_minion(kept[3].minion.clone()).await.unwrap();
+        store.record_grains(grains(kept.len()), vec![]).await.unwrap();
+    }
+}

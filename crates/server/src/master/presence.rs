@@ -19,8 +19,11 @@ impl Master {
     /// Logs presence until the server stops.
     pub(crate) async fn keep_presence_told(self: Arc<Self>) {
         let stop = self.tasks.stop_token();
+        if !self.config.presence_events {
+            return stop.cancelled().await;
+        }
         let mut before = BTreeSet::new();
-        while self.config.presence_events {
+        loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(ROUND) => {}
@@ -42,7 +45,6 @@ impl Master {
             }
             before = present;
         }
-        stop.cancelled().await;
     }
 
     /// The minions that are there now.

@@ -321,8 +321,7 @@ fn read_info(text: &str) -> BTreeMap<String, Map> {
 
 /// `2024-01-02T03:04:05Z`
 pub(super) fn iso_date(seconds: i64) -> String {
-    let text = Timestamp(seconds.saturating_mul(1_000_000)).rfc3339();
-    format!("{}Z", text.get(..19).unwrap_or(&text))
+    Timestamp(seconds.saturating_mul(1_000_000)).rfc3339()
 }
 
 fn licences(text: &str) -> String {

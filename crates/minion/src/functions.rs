@@ -13,6 +13,7 @@ mod command;
 mod cp;
 mod digest;
 mod lookup;
+mod pkg;
 mod test;
 #[cfg(test)]
 mod testing;
@@ -28,6 +29,7 @@ use futures_util::future::BoxFuture;
 const MODULES: &[&[Function]] = &[
     cmd::FUNCTIONS,
     cp::FUNCTIONS,
+    pkg::FUNCTIONS,
     test::FUNCTIONS,
 ];
 

@@ -143,18 +143,34 @@ impl Context {
     /// Asks the master for pillar again.
     pub async fn refresh_pillar(&self) -> Result<(), Error> {
         let Some(link) = &self.link else { return Ok(()) };
-        let mut load = Map::new();
-        load.push("cmd", "_pillar");
-        load.push("grains", (*self.grains()).clone());
-        load.push("saltenv", Value::Nil);
-        load.push("pillarenv", Value::Nil);
-        load.push("pillar_override", Map::new());
-        load.push("extra_minion_data", Map::new());
-        load.push("ver", "2");
-        if let Value::Map(pillar) = link.pillar(load, PILLAR_PATIENCE).await? {
+        if let Value::Map(pillar) = link.pillar(self.pillar_load(None, Map::new()), PILLAR_PATIENCE).await? {
             *self.pillar.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(pillar);
         }
         Ok(())
+    }
+
+    /// Pillar as the master compiles it now, for an environment and with some values over it. Ours stays as it is.
+    pub(crate) async fn compile_pillar(&self, pillarenv: Option<&str>, over: Map) -> Result<Map, Error> {
+        let Some(link) = &self.link else {
+            let pillar = (*self.pillar()).clone();
+            return Ok(saltern_render::merge::update(pillar, over, false));
+        };
+        match link.pillar(self.pillar_load(pillarenv, over), PILLAR_PATIENCE).await? {
+            Value::Map(pillar) => Ok(pillar),
+            _ => Ok(Map::new()),
+        }
+    }
+
+    fn pillar_load(&self, pillarenv: Option<&str>, over: Map) -> Map {
+        let mut load = Map::with_capacity(7);
+        load.push("cmd", "_pillar");
+        load.push("grains", (*self.grains()).clone());
+        load.push("saltenv", Value::Nil);
+        load.push("pillarenv", pillarenv);
+        load.push("pillar_override", over);
+        load.push("extra_minion_data", Map::new());
+        load.push("ver", "2");
+        load
     }
 }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-make run           build and start the server on .data/, loopback only; Ctrl-C stops it
+make run           build it, then a server and three minions on .data/, loopback only; Ctrl-C stops it
 make check         the fast loop: format, clippy, every test that needs neither Salt nor PostgreSQL
 make test          everything: setup, format, clippy, all tests on SQLite and PostgreSQL, fuzzing, stock minions
 make setup         only the installations: PostgreSQL, and Salt 3006, 3007 and 3008 in a cache outside the tree

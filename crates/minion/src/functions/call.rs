@@ -168,6 +168,12 @@ impl Call {
         self.named.get(name).filter(|value| !value.is_nil())
     }
 
+    /// The value of a parameter that was given, `None` included.
+    pub fn given(&self, name: &str) -> Option<&Value> {
+        debug_assert!(self.has_param(name), "{} has no parameter {name}", self.function.name);
+        self.named.get(name)
+    }
+
     /// A parameter as text; numbers and truth values are written as Python writes them.
     pub fn text(&self, name: &str) -> Result<String, Failure> {
         self.opt_text(name)?

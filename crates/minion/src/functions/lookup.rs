@@ -1,7 +1,10 @@
 //! Finding a value by a key such as `roles:0:name`, as `pillar.get` and its relatives do.
 
+use super::call::Answer;
 use super::{Call, Failure};
+use saltern_core::target::{Glob, python_text};
 use saltern_core::value::{Map, Value};
+use saltern_render::merge::update;
 
 /// What Salt puts between the parts of a key where nothing else is said.
 pub(super) const COLON: &str = ":";
@@ -26,6 +29,39 @@ pub(super) fn delimiter(call: &Call) -> Result<String, Failure> {
 /// The key without its last part, and that part.
 pub(super) fn split_last<'k>(key: &'k str, delimiter: &str) -> Option<(&'k str, &'k str)> {
     if delimiter.is_empty() { None } else { key.rsplit_once(delimiter) }
+}
+
+/// Chooses from the parameter `lookup_dict` by a value, or by the first value of a list that fits; for `*.filter_by`.
+pub(super) fn filter_by(call: &Call, value: Option<&Value>) -> Answer {
+    let table = call.get("lookup_dict").and_then(Value::as_map);
+    let table = table.ok_or_else(|| Failure::Arguments("'lookup_dict' must be a map".into()))?;
+    let values = match value {
+        None => &[],
+        Some(Value::List(items)) => items.as_slice(),
+        Some(value) => std::slice::from_ref(value),
+    };
+    let fitting = |value: &Value| {
+        let entry = table.iter().find(|(key, _)| Glob::new(&python_text(key)).matches(&python_text(value)));
+        entry.map(|(_, chosen)| chosen).filter(|chosen| !chosen.is_nil())
+    };
+    let default = call.opt_text("default")?.unwrap_or_else(|| "default".into());
+    let mut chosen = values.iter().find_map(fitting).or_else(|| table.get(&default)).cloned().unwrap_or_default();
+    let base = call.opt_text("base")?.and_then(|base| table.get(&base));
+    chosen = match (base, chosen) {
+        (Some(base), Value::Nil) => base.clone(),
+        (Some(Value::Map(base)), Value::Map(over)) => update(base.clone(), over, false).into(),
+        (Some(Value::Map(_)), _) => {
+            let text = "filter_by default and look-up values must both be dictionaries.";
+            return Err(Failure::Exception(text.into()));
+        }
+        (_, chosen) => chosen,
+    };
+    match (call.get("merge").filter(|merge| merge.is_truthy()), chosen) {
+        (None, chosen) => Ok(chosen.into()),
+        (Some(Value::Map(merge)), Value::Nil) => Ok(merge.clone().into()),
+        (Some(Value::Map(merge)), Value::Map(chosen)) => Ok(update(chosen, merge.clone(), false).into()),
+        (Some(_), _) => Err(Failure::Exception("filter_by merge argument must be a dictionary.".into())),
+    }
 }
 
 fn in_map<'v>(map: &'v Map, part: &str) -> Option<&'v Value> {

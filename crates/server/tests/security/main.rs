@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that meets the unexpected fails its test")]
 
+mod autosign;
 mod algorithms;
 mod events;
 mod fairness;

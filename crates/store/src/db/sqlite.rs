@@ -23,12 +23,11 @@ pub(crate) struct Pool {
 pub(super) async fn open(path: &Path, options: &Options) -> Result<(Pool, Connection)> {
     let at = path.to_owned();
     let connection = blocking(move || {
-        connect(&at).map_err(|error| {
-            let reason = obstacle(&at).unwrap_or_else(|| error.to_string());
-            match error {
-                Error::Database(_) => Error::Database(reason).while_opening(at.display().to_string()),
-                clear => clear,
+        connect(&at).map_err(|error| match error {
+            Error::Database(reason) => {
+                Error::Open { place: at.display().to_string(), reason: obstacle(&at).unwrap_or(reason) }
             }
+            clear => clear,
         })
     })
     .await?;
@@ -45,6 +44,10 @@ fn connect(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
+    // SQLite opens what it may not write to all the same, and would fail with the first write.
+    if connection.is_readonly("main")? {
+        return Err(Error::Database("it cannot be written to".into()));
+    }
     migrate::refuse_newer(&connection)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;

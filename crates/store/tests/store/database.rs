@@ -17,8 +17,12 @@ impl Database {
 
     /// Nothing where PostgreSQL is not installed or not wanted.
     pub(crate) fn postgres() -> Option<Self> {
-        let url = postgres::fresh_database()?;
-        Some(Self { location: Location::parse(&url).unwrap(), _folder: None })
+        Some(Self::at(&postgres::fresh_database()?))
+    }
+
+    /// The database at an address.
+    pub(crate) fn at(address: &str) -> Self {
+        Self { location: Location::parse(address).unwrap(), _folder: None }
     }
 
     pub(crate) async fn open(&self) -> Store {

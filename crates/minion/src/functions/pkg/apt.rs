@@ -184,6 +184,10 @@ impl Manager for Apt {
         .boxed()
     }
 
+    fn keeps_configuration(&self) -> bool {
+        true
+    }
+
     fn compare(&self, a: &str, b: &str) -> Ordering {
         compare_deb(a, b)
     }

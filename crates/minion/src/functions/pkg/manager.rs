@@ -68,6 +68,11 @@ pub(super) trait Manager: Send + Sync {
     /// The words in which this manager's users are told about a hold.
     fn hold_words(&self) -> &'static HoldWords;
 
+    /// Whether packages that are removed leave their configuration behind.
+    fn keeps_configuration(&self) -> bool {
+        false
+    }
+
     /// Whether a program that ended with this code did its work.
     fn is_success(&self, code: i32) -> bool {
         code == 0

@@ -20,6 +20,8 @@ mod keys;
 mod migrate;
 mod mine;
 mod minions;
+#[cfg(test)]
+mod plans;
 mod returns;
 mod runs;
 mod store;

@@ -5,7 +5,7 @@
 
 use super::{App, ReturnEntry};
 use crate::Error;
-use crate::master::{Member, Presence, Purpose, Submission};
+use crate::master::{Member, Presence, Submission};
 use saltern_core::event::{JobTag, JobTagKind};
 use saltern_core::ids::{Jid, MinionId};
 use saltern_core::run::RunState;
@@ -13,7 +13,6 @@ use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
 use saltern_store::{AckMethod, Event};
-use saltern_wire::load::Fun;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -235,17 +234,8 @@ impl Watch {
             self.finish();
             return Ok(());
         }
-        let submission = Submission {
-            target: Target::list(worth_asking.iter().map(MinionId::as_str)),
-            fun: Fun::from("saltutil.find_job"),
-            arg: vec![self.jid.into()],
-            user: "saltern".into(),
-            origin: "server".into(),
-            ack: Some(false),
-            metadata: None,
-            ret: String::new(),
-            purpose: Purpose::Internal,
-        };
+        let target = Target::list(worth_asking.iter().map(MinionId::as_str));
+        let submission = Submission::internal(target, "saltutil.find_job", vec![self.jid.into()]);
         let asked = self.app.master.submit(submission).await?;
         self.probing =
             Some(Probe { jid: asked.jid, asked: worth_asking.into_iter().collect(), until: Instant::now() + GATHER });

@@ -4,12 +4,12 @@
 //! they come up. A job that names an executor which the minion does not have is *not run* by it, so the executor is named
 //! only towards minions that have confirmed it, and a job for both kinds is published in two parts.
 
-use super::{Master, Member, Purpose, Submission};
+use super::{Master, Member, Submission};
 use crate::clock;
 use saltern_core::target::Target;
 use saltern_core::value::Value;
 use saltern_store::AckMethod;
-use saltern_wire::load::{Fun, Return};
+use saltern_wire::load::Return;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,17 +85,7 @@ impl Master {
         }
         let (master, id) = (self.clone(), member.id.clone());
         self.tasks.spawn(crate::tasks::Kind::Errand, "sync the ack executor", async move {
-            let submission = Submission {
-                target: Target::list([id.as_str()]),
-                fun: Fun::from(SYNC),
-                arg: Vec::new(),
-                user: "saltern".into(),
-                origin: "server".into(),
-                ack: Some(false),
-                metadata: None,
-                ret: String::new(),
-                purpose: Purpose::Internal,
-            };
+            let submission = Submission::internal(Target::list([id.as_str()]), SYNC, Vec::new());
             if let Err(error) = master.submit(submission).await {
                 tracing::warn!(minion = %id, %error, "cannot sync the ack executor");
             }

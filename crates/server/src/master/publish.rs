@@ -44,6 +44,23 @@ pub(crate) struct Submission {
     pub(crate) purpose: Purpose,
 }
 
+impl Submission {
+    /// Housekeeping of the server itself: not acknowledged, not audited, not listed.
+    pub(crate) fn internal(target: Target, fun: &str, arg: Vec<Value>) -> Self {
+        Self {
+            target,
+            fun: Fun::from(fun),
+            arg,
+            user: "saltern".into(),
+            origin: "server".into(),
+            ack: Some(false),
+            metadata: None,
+            ret: String::new(),
+            purpose: Purpose::Internal,
+        }
+    }
+}
+
 /// A job that was accepted: it is in the database.
 #[derive(Clone, Debug)]
 pub(crate) struct Accepted {

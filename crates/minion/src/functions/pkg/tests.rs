@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use saltern_core::value::Value;
 use std::sync::Mutex;
 
-/// Answers by the beginning of the command line, each once, in order; the last of its kind stays.
+/// Answers by the longest beginning of the command line that is known, each once and in order; the last of its kind stays.
 struct Recorded {
     answers: Mutex<Vec<(&'static str, i32, &'static str)>>,
     ran: Mutex<Vec<String>>,
@@ -27,9 +27,10 @@ impl Recorded {
         let line = format!("{program} {}", args.join(" "));
         self.ran.lock().unwrap().push(line.clone());
         let mut answers = self.answers.lock().unwrap();
-        let fits = |(start, _, _): &(&str, i32, &str)| line.starts_with(start);
-        let at = answers.iter().position(fits).unwrap_or_else(|| panic!("not recorded: {line}"));
-        let (_, code, text) = if answers.iter().filter(|answer| fits(answer)).count() > 1 { answers.remove(at) } else { answers[at] };
+        let fitting = answers.iter().map(|(start, _, _)| *start).filter(|start| line.starts_with(start));
+        let start = fitting.max_by_key(|start| start.len()).unwrap_or_else(|| panic!("not recorded: {line}"));
+        let same: Vec<usize> = (0..answers.len()).filter(|at| answers[*at].0 == start).collect();
+        let (_, code, text) = if same.len() > 1 { answers.remove(same[0]) } else { answers[same[0]] };
         let (stdout, stderr) = if code == 0 || code >= 100 { (text, "") } else { ("", text) };
         Finished { code, stdout: stdout.into(), stderr: stderr.into(), ..Finished::default() }
     }

@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn debian_versions_rise() {
-        check(compare_deb, &["1.0~rc1-1", "1.0-1", "1.0-1+b1", "1.0-1ubuntu1", "1.0.1-1", "1.2-1", "1.10-1", "1:0.5-1"]);
+        check(compare_deb, &["1.0~rc1-1", "1.0-1", "1.0-1ubuntu1", "1.0-1+b1", "1.0.1-1", "1.2-1", "1.10-1", "1:0.5-1"]);
         assert_eq!(compare_deb("1.0-0", "1.0"), Ordering::Equal);
         assert_eq!(compare_deb("1.00", "1.0"), Ordering::Equal);
     }

@@ -220,7 +220,7 @@ async fn an_idle_agent_is_small() {
 #[tokio::test]
 async fn a_native_minion_works_under_a_stock_master() {
     let Some(salt) = salt::version(Line::L3008) else { return };
-    let master = StockMaster::start(&salt, "auto_accept: True\n").await;
+    let master = StockMaster::start(&salt, "").await;
     let minion = NativeMinion::start("n1", master.ports(), "");
     let ask = async |words: &[&str]| {
         let mut command = vec!["--static", "--out=json", "-t", "20", "n1"];
@@ -240,5 +240,7 @@ async fn a_native_minion_works_under_a_stock_master() {
     let keys: Value = serde_json::from_slice(&keys.stdout).unwrap_or_default();
     assert_eq!(keys["minions"], json!(["n1"]));
     // A job that takes longer than the client's time-out is found running, and waited for.
-    assert_eq!(ask(&["-t", "1", "--gather-job-timeout=10", "cmd.run", "sleep 6; echo late"]).await, json!("late"));
+    let output = master.cli("salt", &["--static", "--out=json", "-t", "1", "n1", "cmd.run", "sleep 6; echo late"]).await;
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    assert_eq!(answer["n1"], json!("late"), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -10,13 +10,34 @@ pub(crate) mod accounts;
 mod call;
 mod cmd;
 mod command;
+mod config;
 mod cp;
+mod cron;
 mod digest;
+mod disk;
+mod event;
+mod grains;
+mod group;
+mod hashutil;
 mod lookup;
+mod matching;
+mod mine;
+mod mount;
+mod network;
+mod pillar;
 mod pkg;
+mod ps;
+mod saltutil;
+mod service;
+mod status;
+mod sys;
+mod sysctl;
+mod system;
 mod test;
 #[cfg(test)]
 mod testing;
+mod timezone;
+mod user;
 pub(crate) mod words;
 
 pub use call::{Call, Context, Failure, Outcome};
@@ -28,9 +49,31 @@ use futures_util::future::BoxFuture;
 /// The modules, in the order of their names.
 const MODULES: &[&[Function]] = &[
     cmd::FUNCTIONS,
+    config::FUNCTIONS,
     cp::FUNCTIONS,
+    cron::FUNCTIONS,
+    disk::FUNCTIONS,
+    event::FUNCTIONS,
+    grains::CHANGING,
+    grains::FUNCTIONS,
+    group::FUNCTIONS,
+    hashutil::FUNCTIONS,
+    matching::FUNCTIONS,
+    mine::FUNCTIONS,
+    mount::FUNCTIONS,
+    network::FUNCTIONS,
+    pillar::FUNCTIONS,
     pkg::FUNCTIONS,
+    ps::FUNCTIONS,
+    saltutil::FUNCTIONS,
+    service::FUNCTIONS,
+    status::FUNCTIONS,
+    sys::FUNCTIONS,
+    sysctl::FUNCTIONS,
+    system::FUNCTIONS,
     test::FUNCTIONS,
+    timezone::FUNCTIONS,
+    user::FUNCTIONS,
 ];
 
 /// One function.

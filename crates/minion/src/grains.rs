@@ -4,13 +4,14 @@
 //! missing leaves its grains out; nothing here fails, and nothing leaves the machine. The operator's own grains come last:
 //! first those of the file `grains` in the data directory, then those of the configuration.
 //!
-//! `interfaces` asks the kernel for addresses and is used by `network.*` as well.
+//! `interfaces` and `routes` ask the kernel, and are used by `network.*` as well.
 
 mod agent;
 mod hardware;
 pub(crate) mod interfaces;
 mod network;
 mod os;
+pub(crate) mod routes;
 mod source;
 mod virt;
 

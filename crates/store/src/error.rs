@@ -103,7 +103,9 @@ impl From<deadpool_postgres::PoolError> for Error {
         use deadpool_postgres::PoolError;
         // A pool only connects; whatever the server says to that means that it cannot be used.
         Self::Unreachable(match error {
-            PoolError::Backend(error) => error.as_db_error().map_or_else(|| chain(&error), |db| db.message().to_owned()),
+            PoolError::Backend(error) => {
+                error.as_db_error().map_or_else(|| chain(&error), |db| db.message().to_owned())
+            }
             PoolError::Timeout(_) => "it does not answer".to_owned(),
             other => other.to_string(),
         })

@@ -47,12 +47,17 @@ pub struct EventFilter {
 const INSERT: &str =
     "INSERT INTO events (number, at, tag, minion, jid, encoding, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
+// A return is looked up by its whole key for each event. With a join, PostgreSQL may well choose to go through all returns
+// of a job for each of its events.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT e.number, e.at, e.tag, e.minion, e.jid, coalesce(r.encoding, e.encoding), coalesce(r.body, e.body), \
-             CASE WHEN e.encoding = -1 THEN 1 ELSE 0 END \
-             FROM events e LEFT JOIN returns r ON e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion ",
+            "SELECT e.number, e.at, e.tag, e.minion, e.jid, \
+             coalesce((SELECT r.encoding FROM returns r \
+               WHERE e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion), e.encoding), \
+             coalesce((SELECT r.body FROM returns r \
+               WHERE e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion), e.body), \
+             CASE WHEN e.encoding = -1 THEN 1 ELSE 0 END FROM events e ",
             $rest
         )
     };

@@ -20,7 +20,8 @@ pub struct GrainsRow {
 
 const PUT: &str = "INSERT INTO grains (minion, at, encoding, body) VALUES (?1, ?2, ?3, ?4) \
     ON CONFLICT (minion) DO UPDATE SET at = excluded.at, encoding = excluded.encoding, body = excluded.body";
-pub(crate) const AFTER: &str = "SELECT minion, at, encoding, body FROM grains WHERE minion > ?1 ORDER BY minion LIMIT ?2";
+pub(crate) const AFTER: &str =
+    "SELECT minion, at, encoding, body FROM grains WHERE minion > ?1 ORDER BY minion LIMIT ?2";
 
 struct Put(GrainsRow, Vec<NewEvent>);
 

@@ -44,7 +44,7 @@ pub(crate) struct Asking<'a> {
 /// What came of it.
 pub(crate) enum Answer {
     /// The session's key, and what is known of the master now
-    Accepted(Crypticle, Arc<Access>),
+    Accepted(Arc<Crypticle>, Arc<Access>),
     Refused(Verdict),
 }
 
@@ -73,7 +73,7 @@ impl<'a> Asking<'a> {
         if let Some(known) = &self.known
             && let Some(session) = known.session_in(&reply, self.key, &self.nonce)
         {
-            return Ok(Answer::Accepted(Crypticle::new(&session), known.clone()));
+            return Ok(Answer::Accepted(Arc::new(Crypticle::new(&session)), known.clone()));
         }
         let expected = AuthExpected {
             key: &self.key.private,
@@ -94,7 +94,7 @@ impl<'a> Asking<'a> {
                     publish_port: accepted.publish_port,
                     shared: Crypticle::new(&accepted.shared),
                 };
-                Ok(Answer::Accepted(Crypticle::new(&accepted.session), Arc::new(access)))
+                Ok(Answer::Accepted(Arc::new(Crypticle::new(&accepted.session)), Arc::new(access)))
             }
             AuthReply::Verdict { verdict, .. } => Ok(Answer::Refused(verdict)),
         }

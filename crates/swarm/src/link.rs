@@ -82,7 +82,6 @@ impl Link {
                 match answer {
                     Some(Answer::Accepted(session, access)) => {
                         self.swarm.tally.sign_ins.add();
-                        let session = Arc::new(session);
                         self.lock().session = Some(session.clone());
                         self.swarm.set_access(access);
                         return Ok(session);

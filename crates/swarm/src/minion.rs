@@ -211,8 +211,14 @@ impl Minion {
         true
     }
 
-    /// Does the jobs, side by side.
+    /// Does the jobs, side by side. Where they take no time, one after the other is the same, and cheaper.
     async fn work(&self, mut queue: mpsc::Receiver<Delivery>) {
+        if self.swarm.options.work.is_zero() {
+            while let Some(delivery) = queue.recv().await {
+                self.perform(delivery).await;
+            }
+            return;
+        }
         let mut at_work = FuturesUnordered::new();
         loop {
             tokio::select! {

@@ -3,7 +3,7 @@
 //! Each program gets a process group of its own that is known to the job, so stopping the job stops whatever it started. Output
 //! is bounded, time is bounded, and nothing is left behind when the call is dropped.
 
-use super::{Context, Failure};
+use super::{Call, Context, Failure};
 use crate::jobs::JobHandle;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
@@ -194,6 +194,15 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let also = ALSO_SEARCHED.iter().map(PathBuf::from);
     std::env::split_paths(&path).chain(also).map(|dir| dir.join(name)).find(|path| is_program(path))
+}
+
+/// A parameter that a program takes as a name: one that begins like an option would be taken for one.
+pub(crate) fn operand(call: &Call, name: &str) -> Result<String, Failure> {
+    let text = call.text(name)?;
+    if text.is_empty() || text.starts_with('-') {
+        return Err(Failure::Arguments(format!("'{name}' must be a name, not '{text}'")));
+    }
+    Ok(text)
 }
 
 /// Whether there is a program at this path.

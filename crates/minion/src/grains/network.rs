@@ -1,24 +1,17 @@
 //! Names and addresses: interfaces, gateways, resolver, host name. No question leaves the machine.
 
 use super::interfaces::{Address, Interface, interfaces};
+use super::routes::{Route, routes};
 use super::source::read;
 use saltern_core::value::{Map, Value};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// Adds the grains of the network.
 pub(super) fn add(grains: &mut Map) {
     let interfaces = interfaces();
     add_addresses(grains, &interfaces);
-    let gateways = [default_gateway4(&read("/proc/net/route").unwrap_or_default()), default_gateway6(&read("/proc/net/ipv6_route").unwrap_or_default())];
-    let as_value = |gateway: &Gateway| match gateway {
-        Gateway::None => Value::Bool(false),
-        Gateway::OnLink => Value::Bool(true),
-        Gateway::At(ip) => ip.to_string().into(),
-    };
-    grains.insert("ip_gw", gateways.iter().any(|gateway| *gateway != Gateway::None));
-    grains.insert("ip4_gw", as_value(&gateways[0]));
-    grains.insert("ip6_gw", as_value(&gateways[1]));
+    add_gateways(grains, &routes());
     if let Some(text) = ["/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"].iter().find_map(read) {
         grains.insert("dns", resolver(&text));
     }
@@ -42,6 +35,21 @@ fn add_addresses(grains: &mut Map, interfaces: &[Interface]) {
     let all: BTreeSet<IpAddr> = interfaces.iter().flat_map(|interface| &interface.addresses).map(|address| address.ip).collect();
     grains.insert("ipv4", Value::list(all.iter().filter(|ip| ip.is_ipv4()).map(IpAddr::to_string)));
     grains.insert("ipv6", Value::list(all.iter().filter(|ip| ip.is_ipv6()).map(IpAddr::to_string)));
+}
+
+/// The address of the first gateway; true where everything is on the link, false where there is no way out.
+fn add_gateways(grains: &mut Map, routes: &[Route]) {
+    let mut ways: [Value; 2] = [false.into(), false.into()];
+    for route in routes.iter().filter(|route| route.is_default() && !route.is_reject()) {
+        let way = &mut ways[usize::from(route.gateway.is_ipv6())];
+        if *way == Value::Bool(false) {
+            *way = if route.gateway.is_unspecified() { true.into() } else { route.gateway.to_string().into() };
+        }
+    }
+    let [ipv4, ipv6] = ways;
+    grains.insert("ip_gw", [&ipv4, &ipv6].into_iter().any(|way| *way != Value::Bool(false)));
+    grains.insert("ip4_gw", ipv4);
+    grains.insert("ip6_gw", ipv6);
 }
 
 fn add_names(grains: &mut Map, name: &str, hosts: &Hosts, interfaces: &[Interface]) {
@@ -90,44 +98,6 @@ impl Hosts {
     }
 }
 
-/// The way to everywhere else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gateway {
-    None,
-    OnLink,
-    At(IpAddr),
-}
-
-/// From `/proc/net/route`: destination and gateway are hexadecimal, in the machine's byte order.
-fn default_gateway4(text: &str) -> Gateway {
-    let mut routes = text.lines().skip(1).filter_map(|line| {
-        let columns: Vec<&str> = line.split_whitespace().collect();
-        let hex = |at: usize| u32::from_str_radix(columns.get(at)?, 16).ok();
-        let is_reject = hex(3)? & 0x200 != 0;
-        (hex(1)? == 0 && hex(7)? == 0 && !is_reject).then_some(hex(2)?)
-    });
-    match routes.next() {
-        None => Gateway::None,
-        Some(0) => Gateway::OnLink,
-        Some(gateway) => Gateway::At(Ipv4Addr::from(gateway.to_ne_bytes()).into()),
-    }
-}
-
-/// From `/proc/net/ipv6_route`; the kernel's own "unreachable" route is marked as a reject.
-fn default_gateway6(text: &str) -> Gateway {
-    let mut routes = text.lines().filter_map(|line| {
-        let columns: Vec<&str> = line.split_whitespace().collect();
-        let is_default = *columns.get(1)? == "00" && columns.first()?.bytes().all(|b| b == b'0');
-        let is_reject = u32::from_str_radix(columns.get(8)?, 16).ok()? & 0x200 != 0;
-        (is_default && !is_reject).then(|| u128::from_str_radix(columns[4], 16).ok())?
-    });
-    match routes.next() {
-        None => Gateway::None,
-        Some(0) => Gateway::OnLink,
-        Some(gateway) => Gateway::At(Ipv6Addr::from(gateway).into()),
-    }
-}
-
 /// `resolv.conf` as a map.
 fn resolver(text: &str) -> Value {
     let (mut servers, mut search, mut sortlist, mut domain, mut options) =
@@ -159,27 +129,19 @@ fn resolver(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::routes::read_ipv6;
     use super::*;
 
-    const ROUTES: &str = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
-        eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
-        eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n";
-    const ROUTES6: &str = "\
-        fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000001 00000000 00000001     eth0\n\
-        00000000000000000000000000000000 00 00000000000000000000000000000000 00 fd000000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n";
-    const NO_ROUTE6: &str = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n";
-
-    #[cfg(target_endian = "little")]
     #[test]
-    fn gateways_are_read_from_the_kernels_tables() {
-        assert_eq!(default_gateway4(ROUTES), Gateway::At([192, 0, 2, 1].into()));
-        assert_eq!(default_gateway6(ROUTES6), Gateway::At("fd00::1".parse().unwrap()));
-    }
-
-    #[test]
-    fn no_default_route_is_no_gateway() {
-        assert_eq!(default_gateway4(""), Gateway::None);
-        assert_eq!(default_gateway6(NO_ROUTE6), Gateway::None);
+    fn the_first_way_out_is_the_gateway() {
+        let route = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 fd000000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n";
+        let no_route = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n";
+        for (text, ip_gw, ip6_gw) in [(route, true, "fd00::1".into()), (no_route, false, Value::Bool(false))] {
+            let mut grains = Map::new();
+            add_gateways(&mut grains, &read_ipv6(text));
+            assert_eq!(grains.get("ip_gw"), Some(&ip_gw.into()));
+            assert_eq!((grains.get("ip4_gw"), grains.get("ip6_gw")), (Some(&false.into()), Some(&ip6_gw)));
+        }
     }
 
     #[test]

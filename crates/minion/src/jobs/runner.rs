@@ -68,7 +68,7 @@ impl Runner {
         if !self.is_meant(&job) {
             return;
         }
-        match self.ledger.receive(job.jid) {
+        match self.write_down(job.jid) {
             Ok(true) => {}
             Ok(false) => {
                 tracing::debug!(jid = %job.jid, "a job that is known already was ignored");
@@ -84,6 +84,15 @@ impl Runner {
         tokio::spawn(async move { runner.run(job, wants_ack).await });
     }
 
+    /// Writes a new job down and sets room aside for its answer; `false` if it is known already.
+    fn write_down(&self, jid: Jid) -> Result<bool, Error> {
+        if !self.ledger.receive(jid)? {
+            return Ok(false);
+        }
+        self.spool.reserve(jid)?;
+        Ok(true)
+    }
+
     /// Reports what was under way when the agent died.
     pub(crate) fn report_interrupted(&self) -> Result<Vec<Jid>, Error> {
         let jids = self.ledger.interrupted()?;
@@ -91,7 +100,7 @@ impl Runner {
             let text = "ERROR: interrupted: the agent stopped while this job was running; it was not run again";
             let outcome = Outcome { value: text.into(), retcode: 1 };
             let load = self.answer(*jid, &Value::from("unknown"), &[], None, None, outcome, Some("nested"));
-            self.spool.put(*jid, &load)?;
+            self.spool.put(*jid, &load, |_| load.clone())?;
             self.deliver_later(*jid);
         }
         Ok(jids)
@@ -136,19 +145,22 @@ impl Runner {
         };
         // Not under way any more before the answer goes out, as on a stock minion.
         drop(guard);
-        let fun = Value::from(job.fun.clone());
+        let (fun, retcode) = (Value::from(job.fun.clone()), outcome.retcode);
         let load = self.answer(job.jid, &fun, &job.arg, job.user.as_deref(), job.metadata.clone(), outcome, out);
-        let kept = self.spool.put(job.jid, &load).and_then(|()| self.ledger.note(job.jid, Standing::Finished));
-        match kept {
-            Ok(()) => self.deliver_later(job.jid),
-            Err(error) => {
-                // No room to keep it: send it at once, as long as there is a master to take it.
-                tracing::error!(jid = %job.jid, %error, "an answer cannot be kept; sending it without");
-                if let Err(error) = self.link.request(load, RETURN_PATIENCE).await {
-                    tracing::error!(jid = %job.jid, %error, "an answer was lost");
-                }
-            }
+        let substitute = |error: &Error| {
+            tracing::error!(jid = %job.jid, %error, "an answer cannot be kept whole; a note of it is kept instead");
+            let text = format!("ERROR: the job ended with exit code {retcode}, but there was no room to keep its answer: {error}");
+            let outcome = Outcome { value: text.into(), retcode: 1 };
+            self.answer(job.jid, &fun, &[], None, None, outcome, Some("nested"))
+        };
+        if let Err(error) = self.spool.put(job.jid, &load, substitute) {
+            tracing::error!(jid = %job.jid, %error, "an answer was lost");
+            return;
         }
+        if let Err(error) = self.ledger.note(job.jid, Standing::Finished) {
+            tracing::error!(jid = %job.jid, %error, "the end of a job cannot be written down");
+        }
+        self.deliver_later(job.jid);
     }
 
     async fn acknowledge(&self, job: &Publish) {

@@ -27,7 +27,7 @@ pub(crate) struct JobHandle {
 
 impl Running {
     /// Notes a job as under way; it is gone when the guard is.
-    pub(super) fn begin(&self, job: &Publish) -> Guard {
+    pub(crate) fn begin(&self, job: &Publish) -> Guard {
         let load = Value::map([
             ("pid", Value::from(std::process::id())),
             ("jid", job.jid.into()),
@@ -56,13 +56,13 @@ impl Running {
 }
 
 /// A job under way.
-pub(super) struct Guard {
+pub(crate) struct Guard {
     jid: Jid,
     running: Running,
 }
 
 impl Guard {
-    pub(super) fn handle(&self) -> JobHandle {
+    pub(crate) fn handle(&self) -> JobHandle {
         JobHandle { jid: Some(self.jid), running: self.running.clone() }
     }
 }

@@ -10,7 +10,11 @@ use saltern_core::ids::Jid;
 use saltern_core::value::{Map, Value};
 use saltern_wire::limits::Decode;
 use saltern_wire::msgpack;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Room for the shortest answer that says something.
+const RESERVED: usize = 4096;
 
 /// The spool.
 #[derive(Clone, Debug)]
@@ -25,11 +29,26 @@ impl Spool {
         Ok(Self { dir: dir.to_owned() })
     }
 
-    /// Keeps an answer.
-    pub(crate) fn put(&self, jid: Jid, load: &Map) -> Result<(), Error> {
-        let mut bytes = Vec::new();
-        msgpack::encode_map(load, &mut bytes);
-        replace_file(&self.path(jid), &bytes, 0o600)
+    /// Sets room aside for an answer, before anything is promised to the master.
+    pub(crate) fn reserve(&self, jid: Jid) -> Result<(), Error> {
+        replace_file(&self.reserved(jid), &[0; RESERVED], 0o600)
+    }
+
+    /// Keeps an answer. If there is no room for it, `substitute` is kept in the room that was set aside, and the error told.
+    pub(crate) fn put(&self, jid: Jid, load: &Map, substitute: impl FnOnce(&Error) -> Map) -> Result<(), Error> {
+        let kept = replace_file(&self.path(jid), &encode(load), 0o600);
+        let reserved = self.reserved(jid);
+        match kept {
+            Ok(()) => {
+                // Nobody reads it, so nothing is lost if it stays.
+                let _ = std::fs::remove_file(&reserved);
+                Ok(())
+            }
+            Err(error) => {
+                let small = encode(&substitute(&error));
+                overwrite(&reserved, &small).and_then(|()| std::fs::rename(&reserved, self.path(jid))).map_err(|_| error)
+            }
+        }
     }
 
     /// The answer of a job.
@@ -64,9 +83,27 @@ impl Spool {
         Ok(jids)
     }
 
+    fn reserved(&self, jid: Jid) -> PathBuf {
+        self.dir.join(format!("{jid}.reserved"))
+    }
+
     fn path(&self, jid: Jid) -> PathBuf {
         self.dir.join(format!("{jid}.return"))
     }
+}
+
+fn encode(load: &Map) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    msgpack::encode_map(load, &mut bytes);
+    bytes
+}
+
+/// Writes into a file that has the room already, and cuts off the rest.
+fn overwrite(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(content)?;
+    file.set_len(content.len() as u64)?;
+    file.sync_all()
 }
 
 #[cfg(test)]
@@ -80,7 +117,8 @@ mod tests {
         let spool = Spool::open(dir.path()).unwrap();
         let (first, second) = (Jid::at(Timestamp(1)), Jid::at(Timestamp(2)));
         for jid in [second, first] {
-            spool.put(jid, Value::map([("jid", jid)]).as_map().unwrap()).unwrap();
+            spool.reserve(jid).unwrap();
+            spool.put(jid, Value::map([("jid", jid)]).as_map().unwrap(), |_| Map::new()).unwrap();
         }
         let spool = Spool::open(dir.path()).unwrap();
         assert_eq!(spool.list().unwrap(), [first, second]);

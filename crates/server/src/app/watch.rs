@@ -175,11 +175,12 @@ impl Watch {
             && matches!(kind, JobTagKind::Ret(_))
         {
             probe.asked.remove(minion);
-            let running =
-                crate::body::unpack(&event.event.body).ok().and_then(|load| load.get("return").map(Value::is_truthy));
+            // A map that is not empty is a job under way. Anything else, an error text too, is not.
+            let answer = crate::body::unpack(&event.event.body).ok().and_then(|load| load.get("return").cloned());
+            let is_running = answer.as_ref().and_then(Value::as_map).is_some_and(|job| !job.is_empty());
             if let Some(standing) = self.waiting.get_mut(minion) {
-                standing.running = running == Some(true);
-                standing.gone = running == Some(false);
+                standing.running = is_running;
+                standing.gone = !is_running;
             }
             return;
         }

@@ -7,8 +7,9 @@ use saltern_core::time::Timestamp;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 /// One value given to a statement or found in a row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Param {
+    #[default]
     Null,
     Int(i64),
     Text(String),
@@ -86,12 +87,6 @@ impl Row {
 
     pub(crate) fn minion(&mut self, column: usize) -> Result<MinionId> {
         MinionId::new(&self.text(column)?).map_or_else(|_| Self::shape(column), Ok)
-    }
-}
-
-impl Default for Param {
-    fn default() -> Self {
-        Self::Null
     }
 }
 

@@ -285,10 +285,7 @@ fn undo(connection: &rusqlite::Connection) -> Result<()> {
     if connection.is_autocommit() { Ok(()) } else { Ok(connection.execute_batch("ROLLBACK")?) }
 }
 
-async fn commit_postgres(
-    pool: &deadpool_postgres::Pool,
-    group: &mut [Box<dyn Queued>],
-) -> Result<Vec<Event>, Failure> {
+async fn commit_postgres(pool: &deadpool_postgres::Pool, group: &mut [Box<dyn Queued>]) -> Result<Vec<Event>, Failure> {
     let mut client = pool.get().await.map_err(|error| Failure { error: error.into(), blame: Blame::Database })?;
     let done = commit_with(&mut client, group).await;
     if let Err(Failure { error: Error::Unreachable(_), .. }) = &done {

@@ -5,7 +5,8 @@ use crate::fixtures::{ALL, BAD, GOOD, ack, all_events, at, audit, body, event, e
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use saltern_store::{
-    AckMethod, Body, Counter, EventFilter, GrainsRow, JobPage, Key, KeySlot, Minion, NewAction, NewJob, NewReturn, Store,
+    AckMethod, Body, Counter, EventFilter, GrainsRow, JobPage, Key, KeySlot, Minion, NewAction, NewJob, NewReturn,
+    Store,
 };
 use std::sync::Arc;
 

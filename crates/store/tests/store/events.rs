@@ -13,6 +13,7 @@ on_both_databases! {
     events_come_in_pages_by_number,
     events_can_be_asked_for_by_job,
     a_returns_event_has_the_body_of_the_return,
+    an_event_outlives_the_return_it_tells_of,
     a_write_without_events_takes_no_number,
     many_writers_leave_no_gap_in_the_numbers,
     the_feed_tells_in_order_and_once_what_the_log_has,
@@ -99,6 +100,15 @@ async fn a_returns_event_has_the_body_of_the_return(database: Database) {
         assert!(event.event.is_return);
     }
     assert_eq!(told(&mut feed), logged, "the feed has it too, without reading it back");
+}
+
+async fn an_event_outlives_the_return_it_tells_of(database: Database) {
+    let store = database.open().await;
+    let orphan = NewEvent { minion: Some(minion("web1")), jid: Some(jid(1)), is_return: true, ..event("gone") };
+    store.log_events(vec![orphan, event("next")]).await.unwrap();
+    let log = all_events(&store).await;
+    assert_eq!(log.len(), 2);
+    assert_eq!(log[0].event.body.bytes, [0; 0]);
 }
 
 async fn a_write_without_events_takes_no_number(database: Database) {

@@ -31,11 +31,9 @@ async fn a_full_disk_is_reported_and_survived() {
         .output();
     match inner {
         Ok(output) if output.status.success() => {}
-        Ok(output) if output.status.code() != Some(CANNOT_MOUNT) && !output.stdout.is_empty() => panic!(
-            "{}\n{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        ),
+        Ok(output) if output.status.code() != Some(CANNOT_MOUNT) && !output.stdout.is_empty() => {
+            panic!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        }
         refused => {
             let _ = writeln!(std::io::stderr(), "\nSKIPPED without a small disk of its own: {refused:?}\n");
         }

@@ -14,7 +14,7 @@ async fn a_key_is_written_replaced_and_removed(database: Database) {
     let store = database.open().await;
     let put = key("web1", KeySlot::Current, "unaccepted");
     store.change_keys(vec![put.clone()], vec![], vec![], vec![]).await.unwrap();
-    assert_eq!(store.keys().await.unwrap(), [put.clone()]);
+    assert_eq!(store.keys().await.unwrap(), std::slice::from_ref(&put));
 
     let accepted = Key { state: "accepted".into(), pem: "other".into(), fingerprint: "ff".into(), since: at(9), ..put };
     store.change_keys(vec![accepted.clone()], vec![], vec![], vec![]).await.unwrap();

@@ -25,3 +25,4 @@ mod outages;
 mod returns;
 mod runs;
 mod schema;
+mod tls;

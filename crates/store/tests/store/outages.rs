@@ -210,7 +210,8 @@ async fn cut_after_commit(database: &Database) -> (Location, Arc<AtomicBool>) {
 }
 
 async fn forward(client: TcpStream, server: TcpStream, cut: Arc<AtomicBool>) {
-    let ((mut from_client, mut to_client), (mut from_server, mut to_server)) = (client.into_split(), server.into_split());
+    let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
+        (client.into_split(), server.into_split());
     let there = async {
         let mut bytes = vec![0; 65536];
         loop {

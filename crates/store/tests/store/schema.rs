@@ -160,7 +160,8 @@ fn sqlite_summary(path: &Path) -> String {
         rows.unwrap().map(Result::unwrap).collect::<Vec<_>>()
     };
     let mut tables = BTreeMap::new();
-    for (name, _) in texts("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE ?1", "sqlite_%") {
+    for (name, _) in texts("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE ?1", "sqlite_%")
+    {
         // A primary key is never null, whatever SQLite says of an INTEGER PRIMARY KEY.
         let columns = "SELECT name, CASE type WHEN 'INTEGER' THEN 'integer' WHEN 'TEXT' THEN 'text' WHEN 'BLOB' THEN 'bytes' \
                        ELSE type END || CASE WHEN \"notnull\" OR pk > 0 THEN ' not null' ELSE '' END \

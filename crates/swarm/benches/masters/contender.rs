@@ -18,19 +18,19 @@ use tokio::sync::Mutex;
 
 /// Which master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     Stock,
     Saltern,
 }
 
 /// A running master.
-pub enum Contender {
+pub(crate) enum Contender {
     Stock(Box<Stock>),
     Saltern(Box<Saltern>),
 }
 
 /// A stock master, and the process that publishes through Salt's own client: starting one per job would measure Python.
-pub struct Stock {
+pub(crate) struct Stock {
     publisher: Mutex<Publisher>,
     /// The second start, after the first was killed
     again: Option<Daemon>,
@@ -57,7 +57,7 @@ for line in sys.stdin:
 
 impl Contender {
     /// Starts a master with default settings that accepts every key.
-    pub async fn start(which: Which) -> Result<Self> {
+    pub(crate) async fn start(which: Which) -> Result<Self> {
         match which {
             Which::Saltern => Ok(Self::Saltern(Box::new(Saltern::start("", &["--auto-accept"]).await))),
             Which::Stock => {
@@ -69,7 +69,7 @@ impl Contender {
         }
     }
 
-    pub fn ret_port(&self) -> u16 {
+    pub(crate) fn ret_port(&self) -> u16 {
         match self {
             Self::Stock(stock) => stock.master.ports().return_port,
             Self::Saltern(server) => server.ports().return_port,
@@ -77,7 +77,7 @@ impl Contender {
     }
 
     /// The process group that is the master.
-    pub fn group(&self) -> u32 {
+    pub(crate) fn group(&self) -> u32 {
         match self {
             Self::Stock(stock) => stock.again.as_ref().map_or(stock.master.pid(), Daemon::pid),
             Self::Saltern(server) => server.pid().unwrap_or(0),
@@ -85,7 +85,7 @@ impl Contender {
     }
 
     /// Publishes `test.ping` and gives the job's id, once the master has accepted it.
-    pub async fn publish(&self, target: &str) -> Result<String> {
+    pub(crate) async fn publish(&self, target: &str) -> Result<String> {
         match self {
             Self::Stock(stock) => stock.publisher.lock().await.publish(target).await,
             Self::Saltern(server) => {
@@ -107,7 +107,7 @@ impl Contender {
     }
 
     /// Kills every process of the master at once, and starts it again on the same data and ports.
-    pub async fn kill_and_restart(&mut self) -> Result<()> {
+    pub(crate) async fn kill_and_restart(&mut self) -> Result<()> {
         match self {
             Self::Saltern(server) => {
                 server.kill9();

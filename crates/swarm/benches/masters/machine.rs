@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Seconds of processor time that a process group has used, children that have ended included.
-pub fn cpu_seconds(group: u32) -> f64 {
+pub(crate) fn cpu_seconds(group: u32) -> f64 {
     // utime, stime and those of children that were waited for; a living child's time is counted at the child.
     let ticks = |fields: &[u64]| fields.iter().sum::<u64>() as f64;
     stats(group).values().map(|fields| ticks(&fields[11..15])).sum::<f64>() / TICKS_PER_SECOND
 }
 
 /// Bytes of memory of a process group; what several processes share counts once.
-pub fn memory_bytes(group: u32) -> u64 {
+pub(crate) fn memory_bytes(group: u32) -> u64 {
     let pss = |pid: u32| {
         let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
         let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:").map(str::to_owned));
@@ -40,13 +40,13 @@ fn stats(group: u32) -> HashMap<u32, Vec<u64>> {
 }
 
 /// The most memory of a process group, looked at twice a second until it is asked for.
-pub struct Peak {
+pub(crate) struct Peak {
     watching: tokio::task::JoinHandle<()>,
     most: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
 
 impl Peak {
-    pub fn watch(group: u32) -> Self {
+    pub(crate) fn watch(group: u32) -> Self {
         let most = std::sync::Arc::<std::sync::atomic::AtomicU64>::default();
         let seen = most.clone();
         let watching = tokio::spawn(async move {
@@ -58,14 +58,14 @@ impl Peak {
         Self { watching, most }
     }
 
-    pub fn stop(self) -> u64 {
+    pub(crate) fn stop(self) -> u64 {
         self.watching.abort();
         self.most.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 
 /// The machine in a line, without names and dates.
-pub fn description() -> String {
+pub(crate) fn description() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -76,7 +76,7 @@ pub fn description() -> String {
 }
 
 /// Private RSA operations per second on all cores together.
-pub fn rsa_operations_per_second() -> f64 {
+pub(crate) fn rsa_operations_per_second() -> f64 {
     static RATE: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
     *RATE.get_or_init(|| {
         let key = PrivateKey::generate(2048).expect("a key can be made");

@@ -8,7 +8,6 @@ use saltern_core::target::{Glob, python_text};
 use saltern_core::value::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The variables that Salt sets to `C`, so that output can be compared on every machine.
 const LOCALE: [&str; 13] = [

@@ -179,7 +179,7 @@ impl<P: Programs> Work<P> {
         let mut told = Map::new();
         for target in targets {
             let name = target.name;
-            let is_held = known.iter().any(|known| *known == name);
+            let is_held = known.contains(&name);
             let (mut result, mut changes) = (true, Map::new());
             let comment = if is_held == held {
                 if held { "Package {} is already set to be held." } else { words.was_free }

@@ -49,6 +49,7 @@ pub(crate) enum Command {
     Job(cmd::job::Args),
     Event(cmd::event::Args),
     Doctor(cmd::doctor::Args),
+    Swarm(cmd::swarm::Args),
     Completions(cmd::completions::Args),
 }
 

@@ -9,4 +9,5 @@ pub(crate) mod key;
 pub(crate) mod minion;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod swarm;
 pub(crate) mod up;

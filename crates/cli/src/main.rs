@@ -40,6 +40,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Job(args) => block_on(cmd::job::run(args, client())),
         Command::Event(args) => block_on(cmd::event::run(args, client())),
         Command::Doctor(args) => block_on(cmd::doctor::run(args, data_dir)),
+        Command::Swarm(args) => cmd::swarm::run(args),
         Command::Completions(args) => cmd::completions::run(args),
     }
 }

@@ -30,6 +30,8 @@ mod ps;
 mod saltutil;
 mod service;
 mod status;
+#[cfg(test)]
+mod stock;
 mod sys;
 mod sysctl;
 mod system;

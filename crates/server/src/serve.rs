@@ -156,9 +156,7 @@ async fn load_grains(store: &Store, members: &HashMap<MinionId, Arc<Member>>) ->
         after = last.minion.to_string();
         for row in page {
             if let Some(member) = members.get(&row.minion) {
-                let mut facts = member.facts();
-                facts.grains = Some(Arc::new(row.body));
-                facts.grains_at = Some(row.at);
+                member.facts().set_grains(Arc::new(row.body), row.at);
             }
         }
     }

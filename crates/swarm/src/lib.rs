@@ -31,4 +31,4 @@ pub use flood::Flood;
 pub use options::{Acks, Options, Patience};
 pub use report::{JobReport, Latency, Report};
 pub use swarm::{Progress, Swarm};
-pub use usage::{Usage, raise_open_files_limit};
+pub use usage::Usage;

@@ -30,14 +30,6 @@ impl Usage {
     }
 }
 
-/// Allows this process as many open files as the system lets it: each light minion has two connections.
-pub fn raise_open_files_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // Whoever needs more than there are is told by the connections that fail.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
 fn processor_times(stat: &str) -> (f64, f64) {
     // `pid (name) state …`: the name may contain anything, so reading starts after the last bracket.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);

@@ -1,5 +1,7 @@
 //! The swarm against our own server, in one process: what it counts is what the server has.
 
+#![expect(clippy::unwrap_used, reason = "a helper that meets the unexpected fails its test")]
+
 use saltern_core::ids::Jid;
 use saltern_core::target::{Target, TargetType};
 use saltern_core::value::{Map, Value};

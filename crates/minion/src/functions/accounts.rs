@@ -62,12 +62,15 @@ pub(crate) fn group_name(gid: u32) -> Option<String> {
 
 /// The groups a user is in beside the primary one.
 pub(crate) fn further_groups(user: &User) -> Vec<u32> {
-    let known = getent("initgroups", &user.name).map(|text| {
-        text.split_whitespace().skip(1).filter_map(|gid| gid.parse().ok()).collect()
-    });
+    let known = getent("initgroups", &user.name)
+        .map(|text| text.split_whitespace().skip(1).filter_map(|gid| gid.parse().ok()).collect());
     let mut groups: Vec<u32> = known.unwrap_or_else(|| {
         let text = std::fs::read_to_string("/etc/group").unwrap_or_default();
-        text.lines().filter_map(read_group).filter(|group| group.members.contains(&user.name)).map(|group| group.gid).collect()
+        text.lines()
+            .filter_map(read_group)
+            .filter(|group| group.members.contains(&user.name))
+            .map(|group| group.gid)
+            .collect()
     });
     groups.retain(|gid| *gid != user.gid);
     groups
@@ -92,7 +95,8 @@ fn getent(database: &str, key: &str) -> Option<String> {
     if key.is_empty() || key.starts_with('-') {
         return None;
     }
-    let output = Command::new("getent").args([database, key]).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let output =
+        Command::new("getent").args([database, key]).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -107,7 +111,8 @@ fn read_user(line: &str) -> Option<User> {
 fn read_group(line: &str) -> Option<Group> {
     let mut fields = line.split(':');
     let (name, password, gid) = (fields.next()?, fields.next()?, fields.next()?);
-    let members = fields.next().unwrap_or_default().split(',').filter(|member| !member.is_empty()).map(str::to_owned).collect();
+    let members =
+        fields.next().unwrap_or_default().split(',').filter(|member| !member.is_empty()).map(str::to_owned).collect();
     Some(Group { name: name.to_owned(), password: password.to_owned(), gid: gid.parse().ok()?, members })
 }
 

@@ -305,7 +305,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_whose_time_is_up_is_ended_and_keeps_what_it_said() {
-        let command = Command::new("sh").args(["-c", "echo begun; exec sleep 1000"]).timeout(Some(Duration::from_millis(300)));
+        let command =
+            Command::new("sh").args(["-c", "echo begun; exec sleep 1000"]).timeout(Some(Duration::from_millis(300)));
         let done = run(command).await;
         assert!(done.timed_out);
         assert_eq!(done.text(), "begun\n");

@@ -81,7 +81,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         doc: "Remove a job that runs at a special time: 'removed' or 'absent'.\n\nCLI Example:\n\n    saltern run '*' cron.rm_special root /usr/bin/foo\n",
         run: |call| {
             async move {
-                let (command, special, identifier) = (call.text("cmd")?, call.opt_text("special")?, call.opt_text("identifier")?);
+                let (command, special, identifier) =
+                    (call.text("cmd")?, call.opt_text("special")?, call.opt_text("identifier")?);
                 change(&call, |tab| tab.remove_special(&command, special.as_deref(), identifier.as_deref())).await
             }
             .boxed()
@@ -112,7 +113,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "cron.set_special",
-        params: &[USER, Param::Required("special"), CMD, Param::Optional("commented", "False"), Param::Optional("comment", "None"), IDENTIFIER],
+        params: &[
+            USER,
+            Param::Required("special"),
+            CMD,
+            Param::Optional("commented", "False"),
+            Param::Optional("comment", "None"),
+            IDENTIFIER,
+        ],
         doc: "Set a job that runs at a special time: 'new', 'updated' or 'present'.\n\nCLI Example:\n\n    saltern run '*' cron.set_special root @hourly 'echo foobar'\n",
         run: |call| {
             async move {
@@ -174,7 +182,8 @@ async fn change(call: &Call, change: impl FnOnce(&mut Tab) -> Change + Send) -> 
     let mut tab = Tab::read(&raw(call).await?);
     let outcome = change(&mut tab);
     if outcome.is_change() {
-        let done = Command::tool("crontab").args(whose(call).await?).args(["-"]).stdin(tab.write()).run(&call.context).await?;
+        let done =
+            Command::tool("crontab").args(whose(call).await?).args(["-"]).stdin(tab.write()).run(&call.context).await?;
         if !done.is_ok() {
             // Salt gives what crontab said in place of the word.
             return Ok(done.complaint().into());

@@ -54,14 +54,21 @@ async fn df(call: &Call, option: &str) -> Result<String, Failure> {
 
 /// Six columns; the size's heading depends on the options, and names of devices may have spaces.
 fn read_usage(text: &str) -> Map {
-    let size = if text.lines().next().is_some_and(|heading| heading.contains("1024-blocks")) { "1K-blocks" } else { "size" };
+    let size =
+        if text.lines().next().is_some_and(|heading| heading.contains("1024-blocks")) { "1K-blocks" } else { "size" };
     let mut told = Map::new();
     for line in text.lines().skip(1) {
         let Some((head, path)) = split_path(line) else { continue };
         let columns: Vec<&str> = head.split_whitespace().collect();
         let [device @ .., total, used, available, capacity] = &columns[..] else { continue };
-        let entry = [("filesystem", device.join(" ").as_str()), (size, *total), ("used", *used), ("available", *available), ("capacity", *capacity)]
-            .map(|(key, value)| (key, value.to_owned()));
+        let entry = [
+            ("filesystem", device.join(" ").as_str()),
+            (size, *total),
+            ("used", *used),
+            ("available", *available),
+            ("capacity", *capacity),
+        ]
+        .map(|(key, value)| (key, value.to_owned()));
         told.insert(path, Value::map(entry));
     }
     told
@@ -73,8 +80,14 @@ fn read_inodes(text: &str) -> Map {
         let Some((head, path)) = split_path(line) else { continue };
         let columns: Vec<&str> = head.split_whitespace().collect();
         let [device @ .., inodes, used, free, share] = &columns[..] else { continue };
-        let entry = [("inodes", *inodes), ("used", *used), ("free", *free), ("use", *share), ("filesystem", device.join(" ").as_str())]
-            .map(|(key, value)| (key, value.to_owned()));
+        let entry = [
+            ("inodes", *inodes),
+            ("used", *used),
+            ("free", *free),
+            ("use", *share),
+            ("filesystem", device.join(" ").as_str()),
+        ]
+        .map(|(key, value)| (key, value.to_owned()));
         told.insert(path, Value::map(entry));
     }
     told
@@ -95,7 +108,13 @@ mod tests {
     fn usage_is_told_by_mount_point() {
         let text = "Filesystem     1024-blocks     Used Available Capacity Mounted on\n/dev/vda         264212084 27287024  67998864      29% /\nshare with space      4        0         4       0% /mnt/a b\nnone                     0        0         0       - /proc/x\n";
         let told = Value::Map(read_usage(text));
-        let root = Value::map([("filesystem", "/dev/vda"), ("1K-blocks", "264212084"), ("used", "27287024"), ("available", "67998864"), ("capacity", "29%")]);
+        let root = Value::map([
+            ("filesystem", "/dev/vda"),
+            ("1K-blocks", "264212084"),
+            ("used", "27287024"),
+            ("available", "67998864"),
+            ("capacity", "29%"),
+        ]);
         assert_eq!(told.get("/"), Some(&root));
         assert_eq!(told.get("/mnt/a b").and_then(|entry| entry.get("filesystem")), Some(&"share with space".into()));
         assert_eq!(told.get("/proc/x").and_then(|entry| entry.get("capacity")), Some(&"-".into()));
@@ -103,8 +122,16 @@ mod tests {
 
     #[test]
     fn inodes_are_told_by_mount_point() {
-        let told = Value::Map(read_inodes("Filesystem       Inodes  IUsed    IFree IUse% Mounted on\n/dev/vda       16777216 505969 16271247    4% /\n"));
-        let root = Value::map([("inodes", "16777216"), ("used", "505969"), ("free", "16271247"), ("use", "4%"), ("filesystem", "/dev/vda")]);
+        let told = Value::Map(read_inodes(
+            "Filesystem       Inodes  IUsed    IFree IUse% Mounted on\n/dev/vda       16777216 505969 16271247    4% /\n",
+        ));
+        let root = Value::map([
+            ("inodes", "16777216"),
+            ("used", "505969"),
+            ("free", "16271247"),
+            ("use", "4%"),
+            ("filesystem", "/dev/vda"),
+        ]);
         assert_eq!(told.get("/"), Some(&root));
     }
 

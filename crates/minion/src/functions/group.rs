@@ -14,7 +14,12 @@ const USERNAME: Param = Param::Required("username");
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "group.add",
-        params: &[NAME, Param::Optional("gid", "None"), Param::Optional("system", "False"), Param::Optional("non_unique", "False")],
+        params: &[
+            NAME,
+            Param::Optional("gid", "None"),
+            Param::Optional("system", "False"),
+            Param::Optional("non_unique", "False"),
+        ],
         doc: "Add a group. True if it worked.\n\nCLI Example:\n\n    saltern run '*' group.add foo 3456\n",
         run: |call| async move { add(&call).await }.boxed(),
     },
@@ -22,7 +27,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "group.adduser",
         params: &[NAME, USERNAME],
         doc: "Add a user to a group. True if it worked.\n\nCLI Example:\n\n    saltern run '*' group.adduser foo bar\n",
-        run: |call| async move { succeeds(&call, "gpasswd", &["--add", &operand(&call, "username")?, &operand(&call, "name")?]).await }.boxed(),
+        run: |call| {
+            async move {
+                succeeds(&call, "gpasswd", &["--add", &operand(&call, "username")?, &operand(&call, "name")?]).await
+            }
+            .boxed()
+        },
     },
     Function {
         name: "group.chgid",
@@ -53,7 +63,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         params: &[NAME],
         doc: "Tell about a group; an empty map if there is none of this name.\n\nCLI Example:\n\n    saltern run '*' group.info foo\n",
         run: |call| {
-            call.blocking(|call| Ok(accounts::group(&call.text("name")?).map_or_else(Map::new, |group| told(&group)).into()))
+            call.blocking(|call| {
+                Ok(accounts::group(&call.text("name")?).map_or_else(Map::new, |group| told(&group)).into())
+            })
         },
     },
     Function {
@@ -106,7 +118,9 @@ async fn change_gid(call: &Call) -> Answer {
 async fn remove_user(call: &Call) -> Answer {
     let (name, username) = (operand(call, "name")?, operand(call, "username")?);
     match find(&name).await? {
-        Some(group) if group.members.contains(&username) => succeeds(call, "gpasswd", &["--del", &username, &name]).await,
+        Some(group) if group.members.contains(&username) => {
+            succeeds(call, "gpasswd", &["--del", &username, &name]).await
+        }
         _ => Ok(true.into()),
     }
 }

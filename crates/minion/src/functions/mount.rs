@@ -58,7 +58,8 @@ fn read_mount_info(text: &str) -> Map {
     let mut told = Map::new();
     for line in text.lines() {
         let Some((head, tail)) = line.split_once(" - ") else { continue };
-        let (head, tail): (Vec<&str>, Vec<&str>) = (head.split_whitespace().collect(), tail.split_whitespace().collect());
+        let (head, tail): (Vec<&str>, Vec<&str>) =
+            (head.split_whitespace().collect(), tail.split_whitespace().collect());
         if let ([id, parent, device, root, path, options, ..], [kind, name, inner, ..]) = (&head[..], &tail[..]) {
             let (major, minor) = device.split_once(':').unwrap_or((device, ""));
             let entry = [
@@ -92,17 +93,28 @@ mod tests {
 
     #[test]
     fn mounts_are_told_by_path() {
-        let told = Value::Map(read_mounts("/dev/vda / ext4 rw,relatime 0 0\ntmpfs /tmp/a\\040b tmpfs rw,size=4k 0 0\n"));
-        let root = Value::map([("device", Value::from("/dev/vda")), ("alt_device", "/dev/vda".into()), ("fstype", "ext4".into()), ("opts", Value::list(["rw", "relatime"]))]);
+        let told =
+            Value::Map(read_mounts("/dev/vda / ext4 rw,relatime 0 0\ntmpfs /tmp/a\\040b tmpfs rw,size=4k 0 0\n"));
+        let root = Value::map([
+            ("device", Value::from("/dev/vda")),
+            ("alt_device", "/dev/vda".into()),
+            ("fstype", "ext4".into()),
+            ("opts", Value::list(["rw", "relatime"])),
+        ]);
         assert_eq!(told.get("/"), Some(&root));
         assert!(told.get("/tmp/a\\040b").is_some());
     }
 
     #[test]
     fn more_is_told_of_each() {
-        let told = Value::Map(read_mount_info("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue\nbroken\n"));
+        let told = Value::Map(read_mount_info(
+            "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue\nbroken\n",
+        ));
         let entry = told.get("/mnt2").unwrap();
-        assert_eq!((entry.get("major"), entry.get("root"), entry.get("device")), (Some(&"98".into()), Some(&"/mnt1".into()), Some(&"/dev/root".into())));
+        assert_eq!(
+            (entry.get("major"), entry.get("root"), entry.get("device")),
+            (Some(&"98".into()), Some(&"/mnt1".into()), Some(&"/dev/root".into()))
+        );
         assert_eq!(entry.get("superopts"), Some(&Value::list(["rw", "errors=continue"])));
     }
 

@@ -50,7 +50,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "network.interface",
         params: &[Param::Required("iface")],
         doc: "Tell the IPv4 addresses of an interface.\n\nCLI Example:\n\n    saltern run '*' network.interface eth0\n",
-        run: |call| call.blocking(|call| Ok(find(&call.text("iface")?).map_or(Value::Nil, |found| told(&found).remove("inet").unwrap_or_default()).into())),
+        run: |call| {
+            call.blocking(|call| {
+                Ok(find(&call.text("iface")?)
+                    .map_or(Value::Nil, |found| told(&found).remove("inet").unwrap_or_default())
+                    .into())
+            })
+        },
     },
     Function {
         name: "network.interface_ip",
@@ -68,7 +74,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "network.interfaces",
         params: &[],
         doc: "Tell all about the interfaces.\n\nCLI Example:\n\n    saltern run '*' network.interfaces\n",
-        run: |call| call.blocking(|_| Ok(Value::map(interfaces().iter().map(|interface| (&interface.name, told(interface)))).into())),
+        run: |call| {
+            call.blocking(|_| {
+                Ok(Value::map(interfaces().iter().map(|interface| (&interface.name, told(interface)))).into())
+            })
+        },
     },
     Function {
         name: "network.ip_addrs",
@@ -90,7 +100,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "network.ping",
-        params: &[Param::Required("host"), Param::Optional("timeout", "False"), Param::Optional("return_boolean", "False")],
+        params: &[
+            Param::Required("host"),
+            Param::Optional("timeout", "False"),
+            Param::Optional("return_boolean", "False"),
+        ],
         doc: "Ping a host four times and give what ping says, or only whether it answered.\n\nCLI Example:\n\n    saltern run '*' network.ping archlinux.org\n    saltern run '*' network.ping archlinux.org return_boolean=True timeout=3\n",
         run: |call| async move { ping(&call).await }.boxed(),
     },
@@ -124,7 +138,9 @@ fn told(interface: &Interface) -> Map {
     if let Some(hwaddr) = &interface.hwaddr {
         told.push("hwaddr", hwaddr);
     }
-    let of = |keep: &dyn Fn(&&Address) -> bool| interface.addresses.iter().filter(keep).map(told_address).collect::<Vec<Value>>();
+    let of = |keep: &dyn Fn(&&Address) -> bool| {
+        interface.addresses.iter().filter(keep).map(told_address).collect::<Vec<Value>>()
+    };
     let lists = [
         ("inet", of(&|address| address.ip.is_ipv4() && !address.is_secondary)),
         ("inet6", of(&|address| address.ip.is_ipv6())),
@@ -189,8 +205,12 @@ fn addresses(call: &Call, family: fn(&IpAddr) -> bool) -> Answer {
                 _ => true,
             }
     };
-    let found: BTreeSet<IpAddr> =
-        chosen(call.get("interface")).iter().flat_map(|interface| &interface.addresses).map(|address| address.ip).filter(keep).collect();
+    let found: BTreeSet<IpAddr> = chosen(call.get("interface"))
+        .iter()
+        .flat_map(|interface| &interface.addresses)
+        .map(|address| address.ip)
+        .filter(keep)
+        .collect();
     Ok(Value::list(found.iter().map(IpAddr::to_string)).into())
 }
 
@@ -218,7 +238,9 @@ fn told_routes(call: &Call, keep: fn(&Route) -> bool) -> Result<Value, Failure> 
     if let Some(family) = family.as_deref().filter(|family| !matches!(*family, "inet" | "inet6")) {
         return Err(Failure::Command(format!("Invalid address family {family}")));
     }
-    let fits = |route: &&Route| family.as_deref().is_none_or(|family| (family == "inet") == route.destination.is_ipv4()) && keep(route);
+    let fits = |route: &&Route| {
+        family.as_deref().is_none_or(|family| (family == "inet") == route.destination.is_ipv4()) && keep(route)
+    };
     Ok(Value::list(routes().iter().filter(fits).map(told_route)))
 }
 
@@ -239,7 +261,9 @@ fn told_route(route: &Route) -> Value {
 
 async fn connect(call: &Call) -> Answer {
     let keyword = |name: &str| call.keywords().find(|(known, _)| *known == name).map(|(_, value)| value);
-    let told = |result: bool, comment: String| Ok(Value::map([("result", Value::Bool(result)), ("comment", comment.into())]).into());
+    let told = |result: bool, comment: String| {
+        Ok(Value::map([("result", Value::Bool(result)), ("comment", comment.into())]).into())
+    };
     let host = call.text("host")?;
     let Some(port) = call.opt_text("port")? else { return told(false, "Required argument, port, is missing.".into()) };
     if keyword("proto").is_some_and(|proto| proto.as_str() != Some("tcp")) {
@@ -260,7 +284,9 @@ async fn connect(call: &Call) -> Answer {
         },
         Err(_) => None,
     };
-    let Some(address) = address else { return told(false, format!("Unable to resolve host {host} on tcp port {port}")) };
+    let Some(address) = address else {
+        return told(false, format!("Unable to resolve host {host} on tcp port {port}"));
+    };
     let place = format!("{host} ({}) on tcp port {port}", address.ip());
     match tokio::time::timeout(patience, tokio::net::TcpStream::connect(address)).await {
         Ok(Ok(_)) => told(true, format!("Successfully connected to {place}")),
@@ -293,7 +319,9 @@ fn read_network(cidr: &str) -> Option<(IpAddr, u8)> {
 fn network_of(ip: IpAddr, prefix: u8) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => Ipv4Addr::from(u32::from(ip) & mask4(prefix)).into(),
-        IpAddr::V6(ip) => Ipv6Addr::from(u128::from(ip) & u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0)).into(),
+        IpAddr::V6(ip) => {
+            Ipv6Addr::from(u128::from(ip) & u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0)).into()
+        }
     }
 }
 
@@ -306,10 +334,24 @@ fn is_private(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {
             let [a, b, c, _] = ip.octets();
-            ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_documentation() || ip.is_unspecified() || ip.is_broadcast()
-                || a == 0 || (a, b & 0xfe) == (198, 18) || (a, b, c) == (192, 0, 0) || a >= 240
+            ip.is_private()
+                || ip.is_loopback()
+                || ip.is_link_local()
+                || ip.is_documentation()
+                || ip.is_unspecified()
+                || ip.is_broadcast()
+                || a == 0
+                || (a, b & 0xfe) == (198, 18)
+                || (a, b, c) == (192, 0, 0)
+                || a >= 240
         }
-        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local() || ip.segments()[..2] == [0x2001, 0xdb8],
+        IpAddr::V6(ip) => {
+            ip.is_loopback()
+                || ip.is_unspecified()
+                || ip.is_unique_local()
+                || ip.is_unicast_link_local()
+                || ip.segments()[..2] == [0x2001, 0xdb8]
+        }
     }
 }
 
@@ -319,18 +361,37 @@ mod tests {
     use crate::functions::testing::Bench;
 
     fn address(ip: &str, prefix: u8, is_secondary: bool) -> Address {
-        Address { ip: ip.parse().unwrap(), prefix, broadcast: None, label: Some("eth0".into()), scope: "global".into(), is_secondary }
+        Address {
+            ip: ip.parse().unwrap(),
+            prefix,
+            broadcast: None,
+            label: Some("eth0".into()),
+            scope: "global".into(),
+            is_secondary,
+        }
     }
 
     fn interface() -> Interface {
-        let addresses = vec![address("192.0.2.2", 24, false), address("192.0.2.3", 24, true), address("fd00::2", 64, false)];
-        Interface { name: "eth0".into(), is_up: true, hwaddr: Some("02:00:00:00:00:01".into()), parent: None, addresses }
+        let addresses =
+            vec![address("192.0.2.2", 24, false), address("192.0.2.3", 24, true), address("fd00::2", 64, false)];
+        Interface {
+            name: "eth0".into(),
+            is_up: true,
+            hwaddr: Some("02:00:00:00:00:01".into()),
+            parent: None,
+            addresses,
+        }
     }
 
     #[test]
     fn an_interface_is_told_in_salts_shape() {
         let told = Value::Map(told(&interface()));
-        let inet = Value::map([("address", Value::from("192.0.2.2")), ("netmask", "255.255.255.0".into()), ("broadcast", Value::Nil), ("label", "eth0".into())]);
+        let inet = Value::map([
+            ("address", Value::from("192.0.2.2")),
+            ("netmask", "255.255.255.0".into()),
+            ("broadcast", Value::Nil),
+            ("label", "eth0".into()),
+        ]);
         assert_eq!(told.get("inet"), Some(&Value::list([inet])));
         let inet6 = Value::map([("address", "fd00::2"), ("prefixlen", "64"), ("scope", "global")]);
         assert_eq!(told.get("inet6"), Some(&Value::list([inet6])));
@@ -358,9 +419,18 @@ mod tests {
         let bench = Bench::new();
         let all = bench.call("network.interfaces", &[], &[]).await;
         assert!(all.get("lo").is_some());
-        let loopback = bench.call("network.ip_addrs", &[], &[("include_loopback", true.into()), ("cidr", "127.0.0.0/8".into())]).await;
+        let loopback = bench
+            .call("network.ip_addrs", &[], &[("include_loopback", true.into()), ("cidr", "127.0.0.0/8".into())])
+            .await;
         assert!(loopback.as_list().unwrap().contains(&"127.0.0.1".into()));
-        assert!(bench.call("network.hw_addr", &["nope".into()], &[]).await.as_str().unwrap().starts_with("Interface \"nope\" not in"));
+        assert!(
+            bench
+                .call("network.hw_addr", &["nope".into()], &[])
+                .await
+                .as_str()
+                .unwrap()
+                .starts_with("Interface \"nope\" not in")
+        );
         assert!(bench.fail("network.routes", &["ipx".into()], &[]).await.contains("Invalid address family ipx"));
     }
 
@@ -371,9 +441,15 @@ mod tests {
         let bench = Bench::new();
         let args = ["127.0.0.1".into(), port.into()];
         let told = bench.call("network.connect", &args, &[]).await;
-        assert_eq!(told.get("comment"), Some(&format!("Successfully connected to 127.0.0.1 (127.0.0.1) on tcp port {port}").into()));
+        assert_eq!(
+            told.get("comment"),
+            Some(&format!("Successfully connected to 127.0.0.1 (127.0.0.1) on tcp port {port}").into())
+        );
         drop(listener);
         assert_eq!(bench.call("network.connect", &args, &[]).await.get("result"), Some(&false.into()));
-        assert_eq!(bench.call("network.connect", &args[..1], &[]).await.get("comment"), Some(&"Required argument, port, is missing.".into()));
+        assert_eq!(
+            bench.call("network.connect", &args[..1], &[]).await.get("comment"),
+            Some(&"Required argument, port, is missing.".into())
+        );
     }
 }

@@ -88,7 +88,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "pkg.list_upgrades",
-        params: &[Param::Optional("refresh", "True"), Param::Optional("dist_upgrade", "True"), Param::Keywords("kwargs")],
+        params: &[
+            Param::Optional("refresh", "True"),
+            Param::Optional("dist_upgrade", "True"),
+            Param::Keywords("kwargs"),
+        ],
         doc: "List what could be upgraded, and to which version.\n\nCLI Example:\n\n    saltern run '*' pkg.list_upgrades\n",
         run: |call| async move { on(&call)?.list_upgrades(&call).await }.boxed(),
     },
@@ -106,7 +110,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "pkg.refresh_db",
-        params: &[Param::Optional("cache_valid_time", "0"), Param::Optional("failhard", "False"), Param::Keywords("kwargs")],
+        params: &[
+            Param::Optional("cache_valid_time", "0"),
+            Param::Optional("failhard", "False"),
+            Param::Keywords("kwargs"),
+        ],
         doc: "Ask the repositories what they have.\n\nCLI Example:\n\n    saltern run '*' pkg.refresh_db\n    saltern run '*' pkg.refresh_db cache_valid_time=3600\n",
         run: |call| async move { on(&call)?.refresh_db(&call).await }.boxed(),
     },
@@ -150,7 +158,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "pkg.version_cmp",
-        params: &[Param::Required("pkg1"), Param::Required("pkg2"), Param::Optional("ignore_epoch", "False"), Param::Keywords("kwargs")],
+        params: &[
+            Param::Required("pkg1"),
+            Param::Required("pkg2"),
+            Param::Optional("ignore_epoch", "False"),
+            Param::Keywords("kwargs"),
+        ],
         doc: "Compare two versions: -1 if the first is older, 0 if they are the same, 1 if it is newer.\n\nCLI Example:\n\n    saltern run '*' pkg.version_cmp '0.2.4-0ubuntu1' '0.2.4.1-0ubuntu1'\n",
         run: |call| async move { on(&call)?.version_cmp(&call) }.boxed(),
     },
@@ -172,8 +185,14 @@ fn on(call: &Call) -> Result<Work<Machine<'_>>, Failure> {
 
 /// The manager of the distribution's family, if its program is there; else whichever is.
 fn choose(call: &Call) -> Result<Box<dyn Manager>, Failure> {
-    const PROGRAMS: [(&str, &str); 6] =
-        [("Debian", "apt-get"), ("RedHat", "dnf5"), ("RedHat", "dnf"), ("RedHat", "tdnf"), ("RedHat", "yum"), ("Suse", "zypper")];
+    const PROGRAMS: [(&str, &str); 6] = [
+        ("Debian", "apt-get"),
+        ("RedHat", "dnf5"),
+        ("RedHat", "dnf"),
+        ("RedHat", "tdnf"),
+        ("RedHat", "yum"),
+        ("Suse", "zypper"),
+    ];
     let grains = call.context.grains();
     let text = |name: &str| grains.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (family, arch) = (text("os_family"), text("osarch"));
@@ -183,7 +202,9 @@ fn choose(call: &Call) -> Result<Box<dyn Manager>, Failure> {
         Some("apt-get") => Ok(Box::new(apt::Apt { arch })),
         Some("zypper") => Ok(Box::new(zypper::Zypper { arch })),
         Some(program) => Ok(Box::new(dnf::Dnf { program: program.to_owned(), arch })),
-        None => Err(Failure::Command("no package manager is installed that this minion knows: apt-get, dnf, yum or zypper".into())),
+        None => Err(Failure::Command(
+            "no package manager is installed that this minion knows: apt-get, dnf, yum or zypper".into(),
+        )),
     }
 }
 

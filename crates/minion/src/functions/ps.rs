@@ -40,15 +40,23 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 fn kill(call: &Call) -> Answer {
     let wrong = |name: &str| Failure::Arguments(format!("'{name}' is not a number a process or a signal can have"));
-    let pid = i32::try_from(call.int("pid", 0)?).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw).ok_or_else(|| wrong("pid"))?;
-    let signal = i32::try_from(call.int("signal", 15)?).ok().and_then(Signal::from_named_raw).ok_or_else(|| wrong("signal"))?;
+    let pid = i32::try_from(call.int("pid", 0)?)
+        .ok()
+        .filter(|pid| *pid > 0)
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| wrong("pid"))?;
+    let signal =
+        i32::try_from(call.int("signal", 15)?).ok().and_then(Signal::from_named_raw).ok_or_else(|| wrong("signal"))?;
     Ok(kill_process(pid, signal).is_ok().into())
 }
 
 fn pgrep(call: &Call) -> Answer {
     let pattern = call.text("pattern")?;
     let regex = match call.flag("pattern_is_regex", false) {
-        true => Some(regex::Regex::new(&pattern).map_err(|error| Failure::Command(format!("'pattern' is not a pattern: {error}")))?),
+        true => Some(
+            regex::Regex::new(&pattern)
+                .map_err(|error| Failure::Command(format!("'pattern' is not a pattern: {error}")))?,
+        ),
         false => None,
     };
     let (user, full) = (call.opt_text("user")?, call.flag("full", false));
@@ -56,7 +64,9 @@ fn pgrep(call: &Call) -> Answer {
     let fits = |pid: &u32| {
         let line = if full { command_line(*pid).join(" ") } else { name(*pid) };
         let text_fits = regex.as_ref().map_or_else(|| line.contains(&pattern), |regex| regex.is_match(&line));
-        let user_fits = uid.is_none_or(|uid| std::fs::metadata(format!("/proc/{pid}")).ok().map(|meta| meta.uid()) == uid && uid.is_some());
+        let user_fits = uid.is_none_or(|uid| {
+            std::fs::metadata(format!("/proc/{pid}")).ok().map(|meta| meta.uid()) == uid && uid.is_some()
+        });
         text_fits && user_fits
     };
     let found: Vec<u32> = pids().into_iter().filter(fits).collect();
@@ -64,7 +74,8 @@ fn pgrep(call: &Call) -> Answer {
 }
 
 fn proc_info(call: &Call) -> Answer {
-    let pid = u32::try_from(call.int("pid", 0)?).map_err(|_| Failure::Arguments("'pid' is not the number of a process".into()))?;
+    let pid = u32::try_from(call.int("pid", 0)?)
+        .map_err(|_| Failure::Arguments("'pid' is not the number of a process".into()))?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
         .map_err(|_| Failure::Command(format!("process PID not found (pid={pid})")))?;
     let told = describe(pid, &status);
@@ -75,14 +86,18 @@ fn proc_info(call: &Call) -> Answer {
     };
     Ok(match wanted {
         None => told,
-        Some(names) => told.into_iter().filter(|(name, _)| names.iter().any(|wanted| *wanted == name.key_text())).collect(),
+        Some(names) => {
+            told.into_iter().filter(|(name, _)| names.iter().any(|wanted| *wanted == name.key_text())).collect()
+        }
     }
     .into())
 }
 
 fn describe(pid: u32, status: &str) -> Map {
     let fields = Fields::read(status);
-    let link = |name: &str| std::fs::read_link(format!("/proc/{pid}/{name}")).ok().map(|path| path.to_string_lossy().into_owned());
+    let link = |name: &str| {
+        std::fs::read_link(format!("/proc/{pid}/{name}")).ok().map(|path| path.to_string_lossy().into_owned())
+    };
     let mut told = Map::new();
     told.push("pid", pid);
     told.push("ppid", fields.ppid);
@@ -116,7 +131,8 @@ struct Fields {
 impl Fields {
     fn read(text: &str) -> Self {
         let mut fields = Self::default();
-        for (key, value) in text.lines().filter_map(|line| line.split_once(':')).map(|(key, value)| (key, value.trim())) {
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')).map(|(key, value)| (key, value.trim()))
+        {
             let first = value.split_whitespace().next().unwrap_or_default();
             // Real, effective and saved; the last one of the file system is not told.
             let three = || value.split_whitespace().take(3).filter_map(|id| id.parse().ok()).collect();
@@ -161,7 +177,11 @@ fn name(pid: u32) -> String {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let name = name.trim_end();
     // The kernel keeps 15 letters; the rest is in the command line.
-    let whole = command_line(pid).first().and_then(|first| first.rsplit('/').next()).filter(|whole| name.len() == 15 && whole.starts_with(name)).map(str::to_owned);
+    let whole = command_line(pid)
+        .first()
+        .and_then(|first| first.rsplit('/').next())
+        .filter(|whole| name.len() == 15 && whole.starts_with(name))
+        .map(str::to_owned);
     whole.unwrap_or_else(|| name.to_owned())
 }
 

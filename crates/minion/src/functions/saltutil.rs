@@ -358,7 +358,8 @@ mod tests {
         let text = bench.call("saltutil.find_cached_job", &[OTHER.into()], &[]).await;
         assert!(text.as_str().unwrap().starts_with("Local jobs cache directory not found"));
         let spool = Spool::open(&bench.context.data_dir.join("spool")).unwrap();
-        spool.put(Jid::parse(OTHER).unwrap(), &map([("cmd", "_return".into()), ("return", 5.into())])).unwrap();
+        let load = map([("cmd", "_return".into()), ("return", 5.into())]);
+        spool.put(Jid::parse(OTHER).unwrap(), &load, |_| Map::new()).unwrap();
         let kept = bench.call("saltutil.find_cached_job", &[OTHER.into()], &[]).await;
         assert_eq!(kept, Value::map([("return", 5)]));
     }

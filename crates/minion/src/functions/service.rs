@@ -172,7 +172,11 @@ async fn act(call: &Call, verb: &str) -> Answer {
 async fn change(call: &Call, verb: &str) -> Answer {
     let unit = unit(&operand(call, "name")?);
     let wants = |name: &str| call.has_param(name) && call.flag(name, false);
-    let may_wait = if call.has_param("no_block") && call.get("no_block").is_some() { !call.flag("no_block", false) } else { unit != OWN_SERVICE };
+    let may_wait = if call.has_param("no_block") && call.get("no_block").is_some() {
+        !call.flag("no_block", false)
+    } else {
+        unit != OWN_SERVICE
+    };
     if is_systemd_running() {
         read_changed_unit(call, &unit).await?;
     }
@@ -228,7 +232,8 @@ async fn is_enabled(call: &Call) -> Result<bool, Failure> {
 async fn status(call: &Call) -> Answer {
     needs_systemd()?;
     let name = operand(call, "name")?;
-    let is_active = async |name: &str| Ok::<_, Failure>(systemctl(call, ["is-active", "--quiet", &unit(name)]).await?.is_ok());
+    let is_active =
+        async |name: &str| Ok::<_, Failure>(systemctl(call, ["is-active", "--quiet", &unit(name)]).await?.is_ok());
     if !name.contains(['*', '?', '[']) {
         return Ok(is_active(&name).await?.into());
     }
@@ -280,7 +285,9 @@ async fn read_units_again(call: &Call) -> Result<(), Failure> {
 
 async fn systemctl<'a>(call: &Call, args: impl IntoIterator<Item = &'a str>) -> Result<Finished, Failure> {
     if find_program("systemctl").is_none() {
-        return Err(Failure::Command("systemctl was not found: services of this minion are not looked after by systemd".into()));
+        return Err(Failure::Command(
+            "systemctl was not found: services of this minion are not looked after by systemd".into(),
+        ));
     }
     Command::tool("systemctl").args(args).run(&call.context).await
 }
@@ -332,18 +339,23 @@ fn all_units() -> BTreeSet<String> {
 
 fn read_unit_files(text: &str, state: &str) -> BTreeSet<String> {
     let columns = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    columns.filter_map(|columns| match columns[..] {
-        [unit, known, ..] if known == state => told(unit).map(str::to_owned),
-        _ => None,
-    }).collect()
+    columns
+        .filter_map(|columns| match columns[..] {
+            [unit, known, ..] if known == state => told(unit).map(str::to_owned),
+            _ => None,
+        })
+        .collect()
 }
 
 fn read_running(text: &str) -> BTreeSet<String> {
-    let columns = text.lines().map(|line| line.trim_start_matches(['●', '*', ' ']).split_whitespace().collect::<Vec<_>>());
-    columns.filter_map(|columns| match columns[..] {
-        [unit, _, _, "running", ..] => told(unit).map(str::to_owned),
-        _ => None,
-    }).collect()
+    let columns =
+        text.lines().map(|line| line.trim_start_matches(['●', '*', ' ']).split_whitespace().collect::<Vec<_>>());
+    columns
+        .filter_map(|columns| match columns[..] {
+            [unit, _, _, "running", ..] => told(unit).map(str::to_owned),
+            _ => None,
+        })
+        .collect()
 }
 
 /// `Key=value` lines; `{ a=b ; c=d }` is a map, and the lists of other units are lists.
@@ -353,7 +365,10 @@ fn read_properties(text: &str) -> Map {
         let value = match key {
             _ if value.starts_with('{') => {
                 let inner = value.replace(['{', '}'], "");
-                let pairs = inner.split(" ; ").filter_map(|item| item.split_once('=')).map(|(key, value)| (key.trim(), value.trim()));
+                let pairs = inner
+                    .split(" ; ")
+                    .filter_map(|item| item.split_once('='))
+                    .map(|(key, value)| (key.trim(), value.trim()));
                 Value::map(pairs)
             }
             "Before" | "After" | "Wants" => Value::list(value.split_whitespace()),

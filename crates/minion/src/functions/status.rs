@@ -51,7 +51,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "status.loadavg",
         params: &[],
         doc: "Tell the load of the last 1, 5 and 15 minutes.\n\nCLI Example:\n\n    saltern run '*' status.loadavg\n",
-        run: |call| call.blocking(|_| proc::loadavg(&read("loadavg")).map(Outcome::from).ok_or_else(|| missing("loadavg"))),
+        run: |call| {
+            call.blocking(|_| proc::loadavg(&read("loadavg")).map(Outcome::from).ok_or_else(|| missing("loadavg")))
+        },
     },
     Function {
         name: "status.master",
@@ -173,7 +175,8 @@ fn uptime_told(seconds: i64, now: Timestamp, users: Option<usize>) -> Map {
 fn diskusage(args: &[Value]) -> Map {
     let names: Vec<String> = args.iter().map(|arg| arg.key_text().into_owned()).collect();
     let (paths, kinds): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| name.starts_with('/'));
-    let kinds: Vec<Glob> = if names.is_empty() { vec![Glob::new("*")] } else { kinds.into_iter().map(|kind| Glob::new(kind)).collect() };
+    let kinds: Vec<Glob> =
+        if names.is_empty() { vec![Glob::new("*")] } else { kinds.into_iter().map(|kind| Glob::new(kind)).collect() };
     let mut selected: BTreeSet<String> = paths.into_iter().cloned().collect();
     for line in read("mounts").lines() {
         let mut columns = line.split_whitespace().skip(1);
@@ -209,7 +212,10 @@ async fn ping_master(call: &Call) -> Answer {
 }
 
 fn with_port(call: &Call, master: &str) -> String {
-    if master.rsplit_once(':').is_some_and(|(host, port)| port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']'))) {
+    if master
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']')))
+    {
         return master.to_owned();
     }
     let port = call.context.opts.get("master_port").and_then(Value::as_i64).unwrap_or(4506);
@@ -222,11 +228,15 @@ async fn is_reachable(address: &str) -> bool {
 
 async fn pid(call: &Call) -> Answer {
     let pattern = call.text("sig")?;
-    let pattern = regex::Regex::new(&pattern).map_err(|error| Failure::Command(format!("'sig' is not a pattern: {error}")))?;
+    let pattern =
+        regex::Regex::new(&pattern).map_err(|error| Failure::Command(format!("'sig' is not a pattern: {error}")))?;
     let own = std::process::id().to_string();
     let list = process_list(call).await?;
-    let fits = |line: &&str| pattern.is_match(line) && !line.split_whitespace().any(|word| word == own);
-    let numbers: Vec<&str> = list.lines().skip(1).filter(fits).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    let number = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
+    // Neither we nor the program that makes the list are what is looked for.
+    let is_other = |line: &&str| number(line).as_ref() != Some(&own) && !line.trim_end().ends_with("ps -efHww");
+    let numbers: Vec<String> =
+        list.lines().skip(1).filter(|line| pattern.is_match(line)).filter(is_other).filter_map(number).collect();
     Ok(numbers.join("\n").into())
 }
 

@@ -71,7 +71,9 @@ fn collect(dir: &Path, prefix: &str, into: &mut Vec<(String, String)>) {
 
 fn read_file(text: &str) -> Map {
     let mut told = Map::new();
-    for (name, value) in text.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('=')) {
+    for (name, value) in
+        text.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='))
+    {
         told.insert(name.trim_end(), value.trim_start());
     }
     told
@@ -94,7 +96,10 @@ mod tests {
 
     #[test]
     fn a_file_of_settings_is_read() {
-        assert_eq!(Value::Map(read_file("# x=1\nnet.ipv4.ip_forward = 1\n\nvm.swappiness=10\n")), Value::map([("net.ipv4.ip_forward", "1"), ("vm.swappiness", "10")]));
+        assert_eq!(
+            Value::Map(read_file("# x=1\nnet.ipv4.ip_forward = 1\n\nvm.swappiness=10\n")),
+            Value::map([("net.ipv4.ip_forward", "1"), ("vm.swappiness", "10")])
+        );
     }
 
     #[tokio::test]

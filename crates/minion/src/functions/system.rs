@@ -52,13 +52,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "system.reboot",
         params: &[AT_TIME],
         doc: "Reboot the machine: at once, in at_time minutes, or at a time such as 17:30. The answer comes before it goes.\n\nCLI Example:\n\n    saltern run '*' system.reboot\n    saltern run '*' system.reboot at_time=10\n",
-        run: |call| async move { shut_down(&call, "-r", &[&["shutdown", "-r", "now"], &["systemctl", "reboot"], &["reboot"]]).await }.boxed(),
+        run: |call| {
+            async move { shut_down(&call, "-r", &[&["shutdown", "-r", "now"], &["systemctl", "reboot"], &["reboot"]]).await }.boxed()
+        },
     },
     Function {
         name: "system.shutdown",
         params: &[AT_TIME],
         doc: "Shut the machine down: at once, in at_time minutes, or at a time such as 17:30. The answer comes before it goes.\n\nCLI Example:\n\n    saltern run '*' system.shutdown\n    saltern run '*' system.shutdown at_time=5\n",
-        run: |call| async move { shut_down(&call, "-h", &[&["shutdown", "-h", "now"], &["systemctl", "poweroff"], &["poweroff"]]).await }.boxed(),
+        run: |call| {
+            async move {
+                shut_down(&call, "-h", &[&["shutdown", "-h", "now"], &["systemctl", "poweroff"], &["poweroff"]]).await
+            }
+            .boxed()
+        },
     },
 ];
 

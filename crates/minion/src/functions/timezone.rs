@@ -17,7 +17,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "timezone.get_zone",
         params: &[],
         doc: "Tell the name of the time zone: 'Europe/Berlin'.\n\nCLI Example:\n\n    saltern run '*' timezone.get_zone\n",
-        run: |call| call.blocking(|_| Ok(zone(Path::new("/etc")).ok_or_else(|| Failure::Command("Unable to determine timezone".into()))?.into())),
+        run: |call| {
+            call.blocking(|_| {
+                Ok(zone(Path::new("/etc"))
+                    .ok_or_else(|| Failure::Command("Unable to determine timezone".into()))?
+                    .into())
+            })
+        },
     },
     Function {
         name: "timezone.get_zonecode",
@@ -35,7 +41,9 @@ async fn date(call: &Call, format: &str) -> Answer {
 fn zone(etc: &Path) -> Option<String> {
     let link = std::fs::read_link(etc.join("localtime")).ok();
     let linked = link.as_ref().and_then(|link| Some(link.to_str()?.split_once("zoneinfo/")?.1.to_owned()));
-    linked.or_else(|| Some(std::fs::read_to_string(etc.join("timezone")).ok()?.trim().to_owned()).filter(|zone| !zone.is_empty()))
+    linked.or_else(|| {
+        Some(std::fs::read_to_string(etc.join("timezone")).ok()?.trim().to_owned()).filter(|zone| !zone.is_empty())
+    })
 }
 
 #[cfg(test)]

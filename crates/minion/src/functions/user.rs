@@ -97,7 +97,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
         params: &[NAME],
         doc: "Tell about a user; an empty map if there is none of this name.\n\nCLI Example:\n\n    saltern run '*' user.info root\n",
         run: |call| {
-            call.blocking(|call| Ok(accounts::user(&call.text("name")?).map_or_else(Map::new, |user| told(&user, &all_groups(&user))).into()))
+            call.blocking(|call| {
+                Ok(accounts::user(&call.text("name")?)
+                    .map_or_else(Map::new, |user| told(&user, &all_groups(&user)))
+                    .into())
+            })
         },
     },
     Function {
@@ -105,7 +109,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         params: &[NAME],
         doc: "List the groups a user is in.\n\nCLI Example:\n\n    saltern run '*' user.list_groups foo\n",
         run: |call| {
-            call.blocking(|call| Ok(Value::list(accounts::user(&call.text("name")?).map(|user| all_groups(&user)).unwrap_or_default()).into()))
+            call.blocking(|call| {
+                Ok(Value::list(accounts::user(&call.text("name")?).map(|user| all_groups(&user)).unwrap_or_default())
+                    .into())
+            })
         },
     },
     Function {
@@ -162,7 +169,8 @@ fn told(user: &User, groups: &[String]) -> Map {
 
 /// The names of all groups a user is in, as the system tells them.
 fn all_groups(user: &User) -> Vec<String> {
-    let mut names: Vec<String> = accounts::further_groups(user).into_iter().chain([user.gid]).filter_map(accounts::group_name).collect();
+    let mut names: Vec<String> =
+        accounts::further_groups(user).into_iter().chain([user.gid]).filter_map(accounts::group_name).collect();
     names.sort();
     names.dedup();
     names
@@ -193,7 +201,8 @@ async fn add(call: &Call) -> Answer {
         _ => {}
     }
     args.push(if call.flag("createhome", true) { "-m" } else { "-M" }.into());
-    let flags = [(call.flag("nologinit", false), "-l"), (!call.flag("unique", true), "-o"), (call.flag("system", false), "-r")];
+    let flags =
+        [(call.flag("nologinit", false), "-l"), (!call.flag("unique", true), "-o"), (call.flag("system", false), "-r")];
     args.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| flag.to_owned()));
     let mut gecos = Vec::new();
     for param in ["fullname", "roomnumber", "workphone", "homephone", "other"] {
@@ -324,7 +333,14 @@ mod tests {
             shell: "/bin/sh".into(),
         };
         let info = Value::Map(told(&user, &["adm".into(), "ann".into()]));
-        for (key, value) in [("fullname", "Ann Bee"), ("roomnumber", "12"), ("workphone", ""), ("homephone", "+49"), ("other", ""), ("passwd", "x")] {
+        for (key, value) in [
+            ("fullname", "Ann Bee"),
+            ("roomnumber", "12"),
+            ("workphone", ""),
+            ("homephone", "+49"),
+            ("other", ""),
+            ("passwd", "x"),
+        ] {
             assert_eq!(info.get(key), Some(&value.into()), "{key}");
         }
         assert_eq!(info.get("groups"), Some(&Value::list(["adm", "ann"])));
@@ -344,7 +360,9 @@ mod tests {
         assert_eq!((info.get("uid"), info.get("gid")), (Some(&0.into()), Some(&0.into())));
         assert_eq!(bench.call("user.primary_group", &["root".into()], &[]).await, "root".into());
         assert!(bench.call("user.list_users", &[], &[]).await.as_list().unwrap().contains(&"root".into()));
-        assert!(bench.call("user.list_groups", &["root".into()], &[]).await.as_list().unwrap().contains(&"root".into()));
+        assert!(
+            bench.call("user.list_groups", &["root".into()], &[]).await.as_list().unwrap().contains(&"root".into())
+        );
         let all = bench.call("user.getent", &[], &[]).await;
         assert!(all.as_list().unwrap().contains(&info));
     }
@@ -353,7 +371,10 @@ mod tests {
     async fn who_is_not_there_is_told_so() {
         let bench = Bench::new();
         assert_eq!(bench.call("user.info", &["no-such-user".into()], &[]).await, Value::Map(Map::new()));
-        assert_eq!(bench.fail("user.chshell", &["no-such-user".into(), "/bin/sh".into()], &[]).await, "ERROR: User 'no-such-user' does not exist");
+        assert_eq!(
+            bench.fail("user.chshell", &["no-such-user".into(), "/bin/sh".into()], &[]).await,
+            "ERROR: User 'no-such-user' does not exist"
+        );
         assert!(bench.fail("user.delete", &["-r".into()], &[]).await.contains("must be a name"));
     }
 }

@@ -77,11 +77,14 @@ fn selinux() -> Value {
     let mut grain = Map::new();
     grain.push("enabled", enforce.is_some());
     if find_program("getenforce").is_some() {
-        grain.push("enforced", match enforce.as_deref() {
-            Some("1") => "Enforcing",
-            Some(_) => "Permissive",
-            None => "Disabled",
-        });
+        grain.push(
+            "enforced",
+            match enforce.as_deref() {
+                Some("1") => "Enforcing",
+                Some(_) => "Permissive",
+                None => "Disabled",
+            },
+        );
     }
     Value::Map(grain)
 }
@@ -140,12 +143,23 @@ mod tests {
     fn kernel_parameters_are_pairs() {
         let pair = |name: &str, value: Value| Value::List(vec![name.into(), value]);
         let found = parameters("quiet console=ttyS0 root=UUID=1 x=\"a b\"\n");
-        assert_eq!(found, Value::List(vec![pair("quiet", Value::Nil), pair("console", "ttyS0".into()), pair("root", Value::Nil), pair("x", "a b".into())]));
+        assert_eq!(
+            found,
+            Value::List(vec![
+                pair("quiet", Value::Nil),
+                pair("console", "ttyS0".into()),
+                pair("root", Value::Nil),
+                pair("x", "a b".into())
+            ])
+        );
     }
 
     #[test]
     fn systemd_tells_version_and_features() {
-        assert_eq!(systemd("systemd 252 (252.38-1)\n+PAM -IDN"), Value::map([("version", "252"), ("features", "+PAM -IDN")]));
+        assert_eq!(
+            systemd("systemd 252 (252.38-1)\n+PAM -IDN"),
+            Value::map([("version", "252"), ("features", "+PAM -IDN")])
+        );
         assert_eq!(systemd("nonsense"), Value::map([("version", "UNDEFINED"), ("features", "")]));
     }
 

@@ -17,7 +17,8 @@ pub(super) fn add(grains: &mut Map) {
     if let Some(text) = read("/proc/mdstat") {
         grains.insert("mdadm", raids(&text));
     }
-    let efi_variables = ["/sys/firmware/efi/efivars", "/sys/firmware/efi/vars"].map(Path::new).into_iter().find(|path| path.exists());
+    let efi_variables =
+        ["/sys/firmware/efi/efivars", "/sys/firmware/efi/vars"].map(Path::new).into_iter().find(|path| path.exists());
     grains.insert("efi", efi_variables.is_some());
     grains.insert("efi-secure-boot", efi_variables.is_some_and(is_secure_boot));
     grains.insert("fibre_channel_host", Path::new("/sys/class/fc_host").is_dir());
@@ -95,7 +96,8 @@ fn add_disks(grains: &mut Map, block: &Path) {
 /// The names in `/proc/mdstat`.
 fn raids(text: &str) -> Value {
     let is_device = |line: &&str| !line.starts_with("Personalities : ") && !line.starts_with("unused devices:");
-    let mut names: Vec<&str> = text.lines().filter(is_device).filter_map(|line| Some(line.split_once(" : ")?.0)).collect();
+    let mut names: Vec<&str> =
+        text.lines().filter(is_device).filter_map(|line| Some(line.split_once(" : ")?.0)).collect();
     names.sort_unstable();
     names.dedup();
     Value::list(names)
@@ -121,7 +123,11 @@ mod tests {
         let mut grains = Map::new();
         add_processors(&mut grains, text);
         let flags = grains.get("cpu_flags").and_then(Value::as_list).unwrap().len();
-        (grains.get("num_cpus").unwrap().as_i64().unwrap(), grains.get("cpu_model").unwrap().as_str().unwrap().to_owned(), flags)
+        (
+            grains.get("num_cpus").unwrap().as_i64().unwrap(),
+            grains.get("cpu_model").unwrap().as_str().unwrap().to_owned(),
+            flags,
+        )
     }
 
     #[test]
@@ -129,15 +135,24 @@ mod tests {
         let x86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Xeon\nflags\t\t: fpu vme\n\nprocessor\t: 1\nmodel name\t: Xeon\nflags\t\t: fpu vme\n";
         assert_eq!(processors(x86), (2, "Xeon".into(), 2));
         assert_eq!(processors("vendor_id       : IBM/S390\n# processors    : 2\n"), (2, "IBM/S390".into(), 0));
-        assert_eq!(processors("Processor\t: ARMv6-compatible processor rev 7 (v6l)\nFeatures\t: swp half\n"), (1, "ARMv6".into(), 2));
-        assert_eq!(processors("processor\t: 0\ncpu\t\t: POWER9 (architected), altivec supported\n").1, "POWER9 (architected), altivec supported");
+        assert_eq!(
+            processors("Processor\t: ARMv6-compatible processor rev 7 (v6l)\nFeatures\t: swp half\n"),
+            (1, "ARMv6".into(), 2)
+        );
+        assert_eq!(
+            processors("processor\t: 0\ncpu\t\t: POWER9 (architected), altivec supported\n").1,
+            "POWER9 (architected), altivec supported"
+        );
     }
 
     #[test]
     fn memory_is_told_in_mebibytes() {
         let mut grains = Map::new();
         add_memory(&mut grains, "MemTotal:       24684076 kB\nMemFree: 1 kB\nSwapTotal:       2097148 kB\n");
-        assert_eq!((grains.get("mem_total"), grains.get("swap_total")), (Some(&Value::Int(24105)), Some(&Value::Int(2047))));
+        assert_eq!(
+            (grains.get("mem_total"), grains.get("swap_total")),
+            (Some(&Value::Int(24105)), Some(&Value::Int(2047)))
+        );
     }
 
     #[test]

@@ -84,7 +84,8 @@ fn read(links: &[u8], addresses: &[u8]) -> Vec<Interface> {
     let mut found: Vec<(u32, Option<u32>, Interface)> = Vec::new();
     for (_, body) in messages(links).filter(|(kind, _)| *kind == NEW_LINK) {
         let (Some(index), Some(flags)) = (word(body, 4), word(body, 8)) else { continue };
-        let (mut interface, mut on, mut is_elsewhere) = (Interface { is_up: flags & 1 == 1, ..Interface::default() }, None, false);
+        let (mut interface, mut on, mut is_elsewhere) =
+            (Interface { is_up: flags & 1 == 1, ..Interface::default() }, None, false);
         for (kind, value) in attributes(body, LINK_HEAD) {
             match kind {
                 1 => interface.hwaddr = hardware_address(value),
@@ -101,7 +102,8 @@ fn read(links: &[u8], addresses: &[u8]) -> Vec<Interface> {
         }
         found.push((index, on, interface));
     }
-    let names: Vec<(u32, String)> = found.iter().map(|(index, _, interface)| (*index, interface.name.clone())).collect();
+    let names: Vec<(u32, String)> =
+        found.iter().map(|(index, _, interface)| (*index, interface.name.clone())).collect();
     for (_, on, interface) in &mut found {
         if let Some(on) = on {
             let known = names.iter().find(|(index, _)| index == on).map(|(_, name)| name.clone());
@@ -238,15 +240,29 @@ mod tests {
         ]
         .concat();
         let head = |flags: u8| [[2, 24, flags, 0], 2u32.to_ne_bytes()].concat();
-        let first = [attribute(1, &[10, 0, 0, 2]), attribute(2, &[10, 0, 0, 2]), attribute(3, b"eth0\0"), attribute(4, &[10, 0, 0, 255])];
+        let first = [
+            attribute(1, &[10, 0, 0, 2]),
+            attribute(2, &[10, 0, 0, 2]),
+            attribute(3, b"eth0\0"),
+            attribute(4, &[10, 0, 0, 255]),
+        ];
         let second = [attribute(1, &[10, 0, 0, 3]), attribute(2, &[10, 0, 0, 3])];
         let addresses = [message(NEW_ADDRESS, &head(0), &first), message(NEW_ADDRESS, &head(1), &second)].concat();
         let found = read(&links, &addresses);
         assert_eq!(found.len(), 2);
-        assert_eq!((found[0].name.as_str(), found[0].is_up, found[0].hwaddr.as_deref()), ("eth0", true, Some("02:00:00:00:00:09")));
-        assert_eq!((found[1].name.as_str(), found[1].is_up, found[1].parent.as_deref()), ("eth0.5", false, Some("eth0")));
+        assert_eq!(
+            (found[0].name.as_str(), found[0].is_up, found[0].hwaddr.as_deref()),
+            ("eth0", true, Some("02:00:00:00:00:09"))
+        );
+        assert_eq!(
+            (found[1].name.as_str(), found[1].is_up, found[1].parent.as_deref()),
+            ("eth0.5", false, Some("eth0"))
+        );
         let address = &found[0].addresses[0];
-        assert_eq!((address.ip, address.prefix, address.broadcast), ([10, 0, 0, 2].into(), 24, Some([10, 0, 0, 255].into())));
+        assert_eq!(
+            (address.ip, address.prefix, address.broadcast),
+            ([10, 0, 0, 2].into(), 24, Some([10, 0, 0, 255].into()))
+        );
         assert!(!address.is_secondary && found[0].addresses[1].is_secondary);
     }
 

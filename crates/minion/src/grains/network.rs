@@ -23,7 +23,8 @@ fn add_addresses(grains: &mut Map, interfaces: &[Interface]) {
     let per_interface = |keep: fn(&Address) -> bool| {
         Value::map(interfaces.iter().map(|interface| {
             // Second addresses come last, as in Salt.
-            let (first, second): (Vec<_>, Vec<_>) = interface.addresses.iter().filter(|a| keep(a)).partition(|a| !a.is_secondary);
+            let (first, second): (Vec<_>, Vec<_>) =
+                interface.addresses.iter().filter(|a| keep(a)).partition(|a| !a.is_secondary);
             (&interface.name, Value::list(first.into_iter().chain(second).map(|address| address.ip.to_string())))
         }))
     };
@@ -32,7 +33,8 @@ fn add_addresses(grains: &mut Map, interfaces: &[Interface]) {
     grains.insert("ip_interfaces", per_interface(|_| true));
     let hardware = interfaces.iter().filter_map(|interface| Some((&interface.name, interface.hwaddr.as_ref()?)));
     grains.insert("hwaddr_interfaces", Value::map(hardware));
-    let all: BTreeSet<IpAddr> = interfaces.iter().flat_map(|interface| &interface.addresses).map(|address| address.ip).collect();
+    let all: BTreeSet<IpAddr> =
+        interfaces.iter().flat_map(|interface| &interface.addresses).map(|address| address.ip).collect();
     grains.insert("ipv4", Value::list(all.iter().filter(|ip| ip.is_ipv4()).map(IpAddr::to_string)));
     grains.insert("ipv6", Value::list(all.iter().filter(|ip| ip.is_ipv6()).map(IpAddr::to_string)));
 }
@@ -61,7 +63,11 @@ fn add_names(grains: &mut Map, name: &str, hosts: &Hosts, interfaces: &[Interfac
     let addresses = hosts.addresses(&fqdn);
     grains.insert("fqdn_ip4", Value::list(addresses.iter().filter(|ip| ip.is_ipv4()).map(IpAddr::to_string)));
     grains.insert("fqdn_ip6", Value::list(addresses.iter().filter(|ip| ip.is_ipv6()).map(IpAddr::to_string)));
-    let own = interfaces.iter().flat_map(|interface| &interface.addresses).map(|address| address.ip).filter(|ip| !ip.is_loopback());
+    let own = interfaces
+        .iter()
+        .flat_map(|interface| &interface.addresses)
+        .map(|address| address.ip)
+        .filter(|ip| !ip.is_loopback());
     let names: BTreeSet<&str> = own.filter_map(|ip| hosts.name_of(ip)).collect();
     grains.insert("fqdns", Value::list(names));
     grains.insert("fqdn", fqdn);
@@ -146,7 +152,9 @@ mod tests {
 
     #[test]
     fn the_resolvers_file_is_told_in_salts_shape() {
-        let found = resolver("# x\nnameserver 10.0.0.1\nnameserver fd00::53 # second\nnameserver 10.0.0.1\nsearch a.example b.example\noptions ndots:2\n");
+        let found = resolver(
+            "# x\nnameserver 10.0.0.1\nnameserver fd00::53 # second\nnameserver 10.0.0.1\nsearch a.example b.example\noptions ndots:2\n",
+        );
         assert_eq!(found.get("nameservers"), Some(&Value::list(["10.0.0.1", "fd00::53"])));
         assert_eq!(found.get("ip6_nameservers"), Some(&Value::list(["fd00::53"])));
         assert_eq!(found.get("search"), Some(&Value::list(["a.example", "b.example"])));
@@ -159,7 +167,10 @@ mod tests {
         let mut grains = Map::new();
         add_names(&mut grains, "web1", &hosts, &[]);
         let text = |name: &str| grains.get(name).and_then(Value::as_str).unwrap().to_owned();
-        assert_eq!((text("fqdn"), text("host"), text("domain"), text("localhost")), ("web1.example.com".into(), "web1".into(), "example.com".into(), "web1".into()));
+        assert_eq!(
+            (text("fqdn"), text("host"), text("domain"), text("localhost")),
+            ("web1.example.com".into(), "web1".into(), "example.com".into(), "web1".into())
+        );
         assert_eq!(grains.get("fqdn_ip4"), Some(&Value::list(["127.0.1.1"])));
     }
 }

@@ -80,9 +80,30 @@ const FAMILIES: &[(&str, &[&str])] = &[
     (
         "Debian",
         &[
-            "AstraLinuxCE", "AstraLinuxSE", "Cumulus", "Deepin", "Devuan", "GCEL", "IDMS", "KDE neon", "Kali", "Linaro",
-            "Mendel", "Mint", "OSMC", "Parrot OS", "Pop", "Raspbian", "Trisquel", "TurnKey", "Ubuntu", "Univention", "antiX",
-            "elementary", "elementary OS", "neon",
+            "AstraLinuxCE",
+            "AstraLinuxSE",
+            "Cumulus",
+            "Deepin",
+            "Devuan",
+            "GCEL",
+            "IDMS",
+            "KDE neon",
+            "Kali",
+            "Linaro",
+            "Mendel",
+            "Mint",
+            "OSMC",
+            "Parrot OS",
+            "Pop",
+            "Raspbian",
+            "Trisquel",
+            "TurnKey",
+            "Ubuntu",
+            "Univention",
+            "antiX",
+            "elementary",
+            "elementary OS",
+            "neon",
         ],
     ),
     ("Gentoo", &["Funtoo"]),
@@ -90,17 +111,51 @@ const FAMILIES: &[(&str, &[&str])] = &[
     (
         "RedHat",
         &[
-            "ALT", "Alinux", "AlmaLinux", "AlmaLinux Kitten", "AlterOS", "Amazon", "CentOS", "CentOS Stream", "Chapeau",
-            "CloudLinux", "FedBerry", "Fedora", "GoOSe", "Korora", "OEL", "OVS", "RED OS", "RES", "Rocky", "Sangoma",
-            "Scientific", "ScientificLinux", "VMware Photon OS", "Virtuozzo", "XCP", "XCP-ng", "XenServer", "openEuler",
+            "ALT",
+            "Alinux",
+            "AlmaLinux",
+            "AlmaLinux Kitten",
+            "AlterOS",
+            "Amazon",
+            "CentOS",
+            "CentOS Stream",
+            "Chapeau",
+            "CloudLinux",
+            "FedBerry",
+            "Fedora",
+            "GoOSe",
+            "Korora",
+            "OEL",
+            "OVS",
+            "RED OS",
+            "RES",
+            "Rocky",
+            "Sangoma",
+            "Scientific",
+            "ScientificLinux",
+            "VMware Photon OS",
+            "Virtuozzo",
+            "XCP",
+            "XCP-ng",
+            "XenServer",
+            "openEuler",
         ],
     ),
     ("Slackware", &["Slamd64"]),
     (
         "Suse",
         &[
-            "SLED", "SLES", "SLES_SAP", "SUSE", "SUSE  Enterprise Server", "SUSE Enterprise Server", "alfaLinux",
-            "alfaLinux Rise", "openSUSE", "openSUSE Leap", "openSUSE Tumbleweed",
+            "SLED",
+            "SLES",
+            "SLES_SAP",
+            "SUSE",
+            "SUSE  Enterprise Server",
+            "SUSE Enterprise Server",
+            "alfaLinux",
+            "alfaLinux Rise",
+            "openSUSE",
+            "openSUSE Leap",
+            "openSUSE Tumbleweed",
         ],
     ),
 ];
@@ -161,7 +216,8 @@ fn distribution(sources: &Sources) -> Map {
             full_name = "SL-Micro".into();
         }
     }
-    let family = FAMILIES.iter().find(|(_, members)| members.contains(&os.as_str())).map_or(os.as_str(), |(family, _)| family);
+    let family =
+        FAMILIES.iter().find(|(_, members)| members.contains(&os.as_str())).map_or(os.as_str(), |(family, _)| family);
     grains.push("os", &os);
     grains.push("os_family", family);
     grains.push("osfullname", &full_name);
@@ -251,7 +307,10 @@ fn in_brackets(text: &str) -> Option<&str> {
 
 /// The release of those who do not say it in os-release.
 fn other_release(sources: &Sources) -> String {
-    let numbers = sources.old_release.as_deref().and_then(|text| text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())));
+    let numbers = sources
+        .old_release
+        .as_deref()
+        .and_then(|text| text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())));
     let debian = sources.debian_version.as_deref().map(str::trim);
     numbers.or(debian).unwrap_or_default().to_owned()
 }
@@ -298,7 +357,12 @@ mod tests {
 
     #[test]
     fn linux_is_taken_out_of_names() {
-        for (name, kept) in [("Debian GNU/Linux", "Debian"), ("Linux Mint", "Linux Mint"), ("Foo-linux Bär", "Foo Bär"), ("AlmaLinux", "AlmaLinux")] {
+        for (name, kept) in [
+            ("Debian GNU/Linux", "Debian"),
+            ("Linux Mint", "Linux Mint"),
+            ("Foo-linux Bär", "Foo Bär"),
+            ("AlmaLinux", "AlmaLinux"),
+        ] {
             assert_eq!(without_linux(name), kept);
         }
     }

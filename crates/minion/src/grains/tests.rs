@@ -46,10 +46,25 @@ fn stock_salt_call() -> Option<PathBuf> {
 fn grains_equal_those_of_a_stock_minion_on_the_same_machine() {
     /// What differs between any two processes, or belongs to Python.
     const APART: &[&str] = &[
-        "pid", "ca_truststore", "package", "pythonexecutable", "pythonpath", "pythonversion", "saltpath", "zmqversion",
-        "num_gpus", "gpus", "lvm", "cwd", "locale_info",
+        "pid",
+        "ca_truststore",
+        "package",
+        "pythonexecutable",
+        "pythonpath",
+        "pythonversion",
+        "saltpath",
+        "zmqversion",
+        "num_gpus",
+        "gpus",
+        "lvm",
+        "cwd",
+        "locale_info",
         // Stock Salt asks the network for these, and we do not.
-        "fqdn", "domain", "fqdns", "fqdn_ip4", "fqdn_ip6",
+        "fqdn",
+        "domain",
+        "fqdns",
+        "fqdn_ip4",
+        "fqdn_ip6",
     ];
     let Some(salt_call) = stock_salt_call() else {
         eprintln!("SKIPPED: stock Salt is not installed, so grains were not compared with its own");

@@ -217,20 +217,37 @@ mod tests {
     #[test]
     fn firmware_tells_where_systemd_is_not() {
         check(Signs { vendor: "QEMU".into(), ..Signs::default() }, "kvm", None);
-        check(Signs { vendor: "innotek GmbH".into(), product: "VirtualBox".into(), ..Signs::default() }, "VirtualBox", None);
+        check(
+            Signs { vendor: "innotek GmbH".into(), product: "VirtualBox".into(), ..Signs::default() },
+            "VirtualBox",
+            None,
+        );
         check(Signs { pci_vendors: vec!["0x1af4".into()], ..Signs::default() }, "kvm", None);
     }
 
     #[test]
     fn a_container_counts_more_than_its_host() {
-        check(Signs { detected: Some("kvm".into()), cgroup: "1:name=x:/docker/abc".into(), ..Signs::default() }, "container", Some("Docker"));
+        check(
+            Signs { detected: Some("kvm".into()), cgroup: "1:name=x:/docker/abc".into(), ..Signs::default() },
+            "container",
+            Some("Docker"),
+        );
         check(Signs { cgroup: "1:cpu:/kubepods/x".into(), ..Signs::default() }, "virtual", Some("kubernetes"));
     }
 
     #[test]
     fn clouds_are_told_apart() {
-        let nitro = Signs { detected: Some("kvm".into()), vendor: "Amazon EC2".into(), product: "t3.micro".into(), ..Signs::default() };
+        let nitro = Signs {
+            detected: Some("kvm".into()),
+            vendor: "Amazon EC2".into(),
+            product: "t3.micro".into(),
+            ..Signs::default()
+        };
         check(nitro, "Nitro", Some("Amazon EC2 (t3.micro)"));
-        check(Signs { detected: Some("kvm".into()), product: "Google Compute Engine".into(), ..Signs::default() }, "gce", None);
+        check(
+            Signs { detected: Some("kvm".into()), product: "Google Compute Engine".into(), ..Signs::default() },
+            "gce",
+            None,
+        );
     }
 }

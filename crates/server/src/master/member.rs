@@ -46,8 +46,10 @@ pub(crate) struct Facts {
     /// Since when it is there, or not there; nothing when that is not known since the server started
     pub(crate) presence: Presence,
     /// Its grains, packed: decoded only when a target asks for them
-    pub(crate) grains: Option<Arc<Body>>,
+    grains: Option<Arc<Body>>,
     pub(crate) grains_at: Option<Timestamp>,
+    /// The few grains that the last target asked for: the same target comes again and again
+    asked_grains: Option<(Arc<[String]>, Arc<Value>)>,
     /// The pillar it was last given, packed, if it is not large
     pub(crate) pillar: Option<Arc<Body>>,
     /// When its last sign-in was logged: a sign-in proves nothing yet, so it may not fill the log
@@ -83,6 +85,7 @@ impl Member {
             presence: Presence::Unknown,
             grains: None,
             grains_at: None,
+            asked_grains: None,
             pillar: None,
             sign_in_logged: None,
             sync_asked: None,
@@ -151,6 +154,21 @@ impl Member {
         body::unpack(&packed).ok()
     }
 
+    /// Those of its grains that a target asks for; all of them if it may ask for any.
+    pub(crate) fn grains_asked(&self, keys: Option<&Arc<[String]>>) -> Option<Arc<Value>> {
+        let Some(keys) = keys else { return self.grains().map(Arc::new) };
+        if let Some((known, grains)) = &self.facts().asked_grains
+            && known == keys
+        {
+            return Some(grains.clone());
+        }
+        let all = self.grains()?;
+        let some = keys.iter().filter_map(|key| Some((key.as_str(), all.get(key)?.clone())));
+        let some = Arc::new(Value::map(some));
+        self.facts().asked_grains = Some((keys.clone(), some.clone()));
+        Some(some)
+    }
+
     /// The pillar it was last given, decoded.
     pub(crate) fn pillar(&self) -> Option<Value> {
         let packed = self.facts().pillar.clone()?;
@@ -205,6 +223,20 @@ impl Member {
             ack_method: facts.ack_method,
             ack_setting: facts.ack_setting,
         }
+    }
+}
+
+impl Facts {
+    /// Whether these are its grains already.
+    pub(crate) fn has_grains(&self, grains: &Arc<Body>) -> bool {
+        self.grains.as_ref() == Some(grains)
+    }
+
+    /// Takes its grains.
+    pub(crate) fn set_grains(&mut self, grains: Arc<Body>, at: Timestamp) {
+        self.grains_at = Some(at);
+        self.grains = Some(grains);
+        self.asked_grains = None;
     }
 }
 

@@ -132,15 +132,13 @@ impl Master {
             let told = Value::map([("Minion data cache refresh", Value::from(&member.id))]);
             events.push(entry(now, event::tag::minion_refresh(&member.id), told, Some(&member.id), None));
         }
-        let unchanged = {
-            let mut facts = member.facts();
-            facts.grains_at = Some(now);
-            facts.grains.replace(packed.clone()).is_some_and(|before| before == packed)
-        };
-        if unchanged {
+        if member.facts().has_grains(&packed) {
+            member.facts().grains_at = Some(now);
             return Ok(self.store.log_events(events).await?);
         }
         let row = GrainsRow { minion: member.id.clone(), at: now, body: (*packed).clone() };
-        Ok(self.store.record_grains(row, events).await?)
+        self.store.record_grains(row, events).await?;
+        member.facts().set_grains(packed, now);
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A minion as a target sees it; grains and pillar only when the target asks for them.
 struct View<'a> {
     member: &'a Member,
-    grains: Option<Value>,
+    grains: Option<Arc<Value>>,
     pillar: Option<Value>,
 }
 
@@ -19,7 +19,7 @@ impl Facts for View<'_> {
     }
 
     fn grains(&self) -> Option<&Value> {
-        self.grains.as_ref()
+        self.grains.as_deref()
     }
 
     fn pillar(&self) -> Option<&Value> {
@@ -40,10 +40,12 @@ impl Master {
             return Ok((found, missing));
         }
         let Needs { grains, pillar } = matcher.needs();
+        let keys = matcher.grain_keys().map(|keys| keys.into_iter().map(str::to_owned).collect::<Arc<[String]>>());
         let mut found = Vec::new();
         for member in self.members() {
             let pillar = if pillar { self.pillar_for_matching(&member).await } else { None };
-            let view = View { member: &member, grains: if grains { member.grains() } else { None }, pillar };
+            let grains = if grains { member.grains_asked(keys.as_ref()) } else { None };
+            let view = View { member: &member, grains, pillar };
             if matcher.matches(&view) {
                 found.push(member.clone());
             }
@@ -72,5 +74,5 @@ pub(super) fn is_meant(
     grains: Option<Value>,
     pillar: Option<Value>,
 ) -> bool {
-    matcher.matches(&View { member, grains, pillar })
+    matcher.matches(&View { member, grains: grains.map(Arc::new), pillar })
 }

@@ -118,7 +118,8 @@ impl Contender {
                 let group = group.context("the stock master has no process id")?;
                 rustix::process::kill_process_group(group, rustix::process::Signal::KILL)?;
                 let gone = || !saltern_testkit::daemon::is_group_alive(stock.master.pid());
-                wait::until("the stock master to be gone", Duration::from_secs(20), || std::future::ready(gone())).await;
+                wait::until("the stock master to be gone", Duration::from_secs(20), || std::future::ready(gone()))
+                    .await;
                 let root = stock.master.root();
                 let mut command = Command::new(stock.salt.program("salt-master"));
                 command.arg("--config-dir").arg(root.join("etc")).current_dir(root);

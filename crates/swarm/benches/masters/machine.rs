@@ -72,7 +72,9 @@ pub(crate) fn description() -> String {
     let kib: u64 = total.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0);
     let gib = kib as f64 / f64::from(1 << 20);
     let rsa = rsa_operations_per_second();
-    format!("{cores} cores, {gib:.0} GiB of memory, {rsa:.0} private RSA-2048 operations per second on all cores together")
+    format!(
+        "{cores} cores, {gib:.0} GiB of memory, {rsa:.0} private RSA-2048 operations per second on all cores together"
+    )
 }
 
 /// Private RSA operations per second on all cores together.
@@ -96,4 +98,12 @@ pub(crate) fn rsa_operations_per_second() -> f64 {
         });
         signed as f64 / begin.elapsed().as_secs_f64()
     })
+}
+
+/// Allows this process as many open files as the system lets it: each light minion has two connections.
+pub(crate) fn raise_open_files_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Whoever needs more than there are is told by the connections that fail.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

@@ -16,7 +16,7 @@ use contender::Which;
 use measure::Measured;
 
 fn main() -> Result<()> {
-    saltern_swarm::raise_open_files_limit();
+    machine::raise_open_files_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // `cargo bench` adds `--bench` to whatever it is told.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();

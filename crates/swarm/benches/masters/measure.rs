@@ -92,8 +92,6 @@ pub(crate) struct Kill {
     /// How many have executed it in the end
     pub(crate) executed: u64,
     pub(crate) doubles: u64,
-    /// How many were back in the end
-    pub(crate) returned: u64,
 }
 
 /// One master after the other until everything is measured.
@@ -137,17 +135,7 @@ pub(crate) async fn all(which: Which) -> Result<Measured> {
     let storm = bench.storm().await?;
     let kill = bench.kill().await?;
     let idle = idle.unwrap_or(Idle { minions: 0, bytes: 0, cpu_percent: 0.0 });
-    Ok(Measured {
-        base_bytes,
-        sign_ins_per_second,
-        sign_in_cpu_ms,
-        storm,
-        pings,
-        floods,
-        flood_with_acks,
-        idle,
-        kill,
-    })
+    Ok(Measured { base_bytes, sign_ins_per_second, sign_in_cpu_ms, storm, pings, floods, flood_with_acks, idle, kill })
 }
 
 struct Bench {
@@ -264,7 +252,6 @@ impl Bench {
             minions: KILLED,
             executed: job.as_ref().map_or(0, |job| job.executed),
             doubles: job.as_ref().map_or(0, |job| job.double_executions),
-            returned: job.as_ref().map_or(0, |job| job.confirmed),
         })
     }
 }

@@ -137,13 +137,21 @@ fn targets(stock: &Measured, saltern: &Measured) -> Vec<Target> {
     let storm = saltern.storm.took_s;
     let kill = &saltern.kill;
     vec![
-        Target { what: "returns per second ≥ 100×", measured: format!("{speed:.0}× at the least"), is_met: speed >= 100.0 },
+        Target {
+            what: "returns per second ≥ 100×",
+            measured: format!("{speed:.0}× at the least"),
+            is_met: speed >= 100.0,
+        },
         Target {
             what: "returns per second flat from 100 to 5,000 minions",
             measured: format!("the best is {speed_spread:.2}× the worst"),
             is_met: speed_spread <= 1.5,
         },
-        Target { what: "CPU per 1,000 returns ≤ 1/100", measured: format!("1/{cpu:.0} at the most"), is_met: cpu >= 100.0 },
+        Target {
+            what: "CPU per 1,000 returns ≤ 1/100",
+            measured: format!("1/{cpu:.0} at the most"),
+            is_met: cpu >= 100.0,
+        },
         Target {
             what: "CPU per 1,000 returns flat in the number of minions",
             measured: format!("the most is {cpu_spread:.2}× the least"),
@@ -164,7 +172,11 @@ fn targets(stock: &Measured, saltern: &Measured) -> Vec<Target> {
             measured: storm.map_or("never".into(), |took| format!("{took:.1} s")),
             is_met: storm.is_some_and(|took| took <= 5.0),
         },
-        Target { what: "memory with 2,000 idle minions ≤ 1/8", measured: format!("1/{memory:.1}"), is_met: memory >= 8.0 },
+        Target {
+            what: "memory with 2,000 idle minions ≤ 1/8",
+            measured: format!("1/{memory:.1}"),
+            is_met: memory >= 8.0,
+        },
         Target {
             what: "memory per idle minion ≤ 15 KB",
             measured: format!("{:.1} KB", per_minion / 1_000.0),

@@ -87,14 +87,26 @@ impl Tab {
                 let (Some(special), command) = (words.next(), words.collect::<Vec<_>>().join(" ")) else { continue };
                 if !command.is_empty() {
                     let when = When::Special(special.to_owned());
-                    tab.special.push(Job { when, command, identifier: identifier.take(), comment: comment.take(), is_commented });
+                    tab.special.push(Job {
+                        when,
+                        command,
+                        identifier: identifier.take(),
+                        comment: comment.take(),
+                        is_commented,
+                    });
                 }
             } else if is_env {
                 tab.env.extend(line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())));
             } else if let [minute, hour, day, month, weekday, command] = line.splitn(6, ' ').collect::<Vec<_>>()[..] {
                 let when = When::At([minute, hour, day, month, weekday].map(str::to_owned));
                 let command = command.to_owned();
-                tab.jobs.push(Job { when, command, identifier: identifier.take(), comment: comment.take(), is_commented });
+                tab.jobs.push(Job {
+                    when,
+                    command,
+                    identifier: identifier.take(),
+                    comment: comment.take(),
+                    is_commented,
+                });
             }
         }
         tab
@@ -274,7 +286,9 @@ fn settle(fields: &mut [String; 5], pick: &mut impl FnMut(u32) -> u32) {
             };
         }
         let range = match fields[at].split_once(':') {
-            Some((from, to)) => from.parse().ok().zip(to.parse().ok()).map(|(from, to): (u32, u32)| (from.min(to), from.max(to))),
+            Some((from, to)) => {
+                from.parse().ok().zip(to.parse().ok()).map(|(from, to): (u32, u32)| (from.min(to), from.max(to)))
+            }
             None => (fields[at] == "random").then_some((LOWEST[at], highest[at])),
         };
         if let Some((from, to)) = range {
@@ -301,7 +315,13 @@ mod tests {
     const TAB: &str = "MAILTO=root\n0 5 * * * by-hand\n# Lines below here are managed by Salt, do not edit\nPATH=/bin:/usr/bin\n# nightly\n# backup SALT_CRON_IDENTIFIER:backup\n0 2 * * * /usr/bin/backup --all\n#DISABLED#*/5 * * * 1-5 poll x=1\n@daily rotate  logs\n";
 
     fn job(command: &str, fields: [&str; 5]) -> Job {
-        Job { when: When::At(fields.map(str::to_owned)), command: command.into(), identifier: None, comment: None, is_commented: false }
+        Job {
+            when: When::At(fields.map(str::to_owned)),
+            command: command.into(),
+            identifier: None,
+            comment: None,
+            is_commented: false,
+        }
     }
 
     #[test]

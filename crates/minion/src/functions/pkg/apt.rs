@@ -1,7 +1,7 @@
 //! apt and dpkg: Debian, Ubuntu and their kin.
 
-use super::super::command::Finished;
 use super::super::Failure;
+use super::super::command::Finished;
 use super::manager::{Answer, HoldWords, How, Manager, Packages, Programs, Target, words};
 use super::versions::compare_deb;
 use futures_util::FutureExt;
@@ -21,7 +21,12 @@ const WAIT_FOR_LOCK: &str = "DPkg::Lock::Timeout=300";
 
 impl Manager for Apt {
     fn installed<'a>(&'a self, programs: &'a dyn Programs) -> Answer<'a, Packages> {
-        async move { Ok(self.read_packages(&self.list(programs).await?, |wanted, now| matches!(wanted, "install" | "hold" | "purge") && now == "installed")) }.boxed()
+        async move {
+            Ok(self.read_packages(&self.list(programs).await?, |wanted, now| {
+                matches!(wanted, "install" | "hold" | "purge") && now == "installed"
+            }))
+        }
+        .boxed()
     }
 
     fn removed<'a>(&'a self, programs: &'a dyn Programs) -> Answer<'a, Packages> {
@@ -39,7 +44,12 @@ impl Manager for Apt {
         .boxed()
     }
 
-    fn candidates<'a>(&'a self, programs: &'a dyn Programs, names: &'a [String], repo: Option<&'a str>) -> Answer<'a, BTreeMap<String, String>> {
+    fn candidates<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        names: &'a [String],
+        repo: Option<&'a str>,
+    ) -> Answer<'a, BTreeMap<String, String>> {
         async move {
             let mut args = words(["-q", "policy"]);
             args.extend(repo.map(|repo| format!("-oAPT::Default-Release={repo}")));
@@ -49,7 +59,11 @@ impl Manager for Apt {
         .boxed()
     }
 
-    fn upgrades<'a>(&'a self, programs: &'a dyn Programs, whole_distribution: bool) -> Answer<'a, BTreeMap<String, String>> {
+    fn upgrades<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        whole_distribution: bool,
+    ) -> Answer<'a, BTreeMap<String, String>> {
         async move {
             let verb = if whole_distribution { "dist-upgrade" } else { "upgrade" };
             let done = programs.look("apt-get", &words(["--just-print", verb])).await?;
@@ -61,13 +75,22 @@ impl Manager for Apt {
         .boxed()
     }
 
-    fn install<'a>(&'a self, programs: &'a dyn Programs, targets: &'a [Target], how: &'a How, installed: &'a Packages) -> Answer<'a, Finished> {
+    fn install<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        targets: &'a [Target],
+        how: &'a How,
+        installed: &'a Packages,
+    ) -> Answer<'a, Finished> {
         async move {
             let (mut plain, mut again, mut older) = (Vec::new(), Vec::new(), Vec::new());
             for target in targets {
                 let versions = installed.get(&target.name).map(Vec::as_slice).unwrap_or_default();
                 let is_older = |wanted: &str| versions.iter().any(|has| compare_deb(wanted, has) == Ordering::Less);
-                let is_same = target.version.as_deref().is_none_or(|wanted| versions.iter().any(|has| compare_deb(wanted, has) == Ordering::Equal));
+                let is_same = target
+                    .version
+                    .as_deref()
+                    .is_none_or(|wanted| versions.iter().any(|has| compare_deb(wanted, has) == Ordering::Equal));
                 let word = match (&target.file, &target.version) {
                     (Some(file), _) => file.clone(),
                     (None, Some(version)) => format!("{}={version}", target.name),
@@ -211,7 +234,9 @@ impl Apt {
     fn read_packages(&self, text: &str, keep: impl Fn(&str, &str) -> bool) -> Packages {
         let mut packages = Packages::new();
         for line in text.lines() {
-            let [wanted, _, now, name, version, arch] = line.split_whitespace().collect::<Vec<_>>()[..] else { continue };
+            let [wanted, _, now, name, version, arch] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+                continue;
+            };
             if keep(wanted, now) {
                 let is_foreign = arch != "all" && arch != self.arch && !self.arch.is_empty();
                 let name = if is_foreign { format!("{name}:{arch}") } else { name.to_owned() };
@@ -228,8 +253,14 @@ fn change_args(how: &How) -> Vec<String> {
     for option in keep {
         args.extend(["-o".to_owned(), format!("DPkg::Options::={option}")]);
     }
-    args.extend(how.recommends.map(|yes| if yes { "--install-recommends" } else { "--no-install-recommends" }.to_owned()));
-    let flags = [(how.only_upgrade, "--only-upgrade"), (how.skip_verify, "--allow-unauthenticated"), (how.download_only, "--download-only")];
+    args.extend(
+        how.recommends.map(|yes| if yes { "--install-recommends" } else { "--no-install-recommends" }.to_owned()),
+    );
+    let flags = [
+        (how.only_upgrade, "--only-upgrade"),
+        (how.skip_verify, "--allow-unauthenticated"),
+        (how.download_only, "--download-only"),
+    ];
     args.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| flag.to_owned()));
     if let Some(repo) = &how.repo {
         args.extend(["-t".to_owned(), repo.clone()]);
@@ -245,7 +276,10 @@ fn read_refresh(text: &str) -> Value {
         let name = rest.split_whitespace().collect::<Vec<_>>().join(" ");
         let fetched = match verb {
             verb if verb.starts_with("Get") => {
-                let without_size = name.rsplit_once(" [").filter(|(_, size)| size.ends_with("B]")).map_or(name.as_str(), |(name, _)| name);
+                let without_size = name
+                    .rsplit_once(" [")
+                    .filter(|(_, size)| size.ends_with("B]"))
+                    .map_or(name.as_str(), |(name, _)| name);
                 repositories.insert(without_size, true);
                 continue;
             }
@@ -308,10 +342,14 @@ fn read_info(text: &str) -> BTreeMap<String, Map> {
         let Some((fields, description)) = record.split_once("\ndescription:") else { continue };
         let mut info = Map::new();
         let mut is_installed = true;
-        for (key, value) in fields.lines().filter_map(|line| line.split_once(':')).filter(|(_, value)| !value.is_empty()) {
+        for (key, value) in
+            fields.lines().filter_map(|line| line.split_once(':')).filter(|(_, value)| !value.is_empty())
+        {
             match key {
                 "status" => is_installed = value.as_bytes().get(1) == Some(&b'i'),
-                "install_date" => drop(value.trim().parse().ok().map(|seconds: i64| info.insert(key, iso_date(seconds)))),
+                "install_date" => {
+                    drop(value.trim().parse().ok().map(|seconds: i64| info.insert(key, iso_date(seconds))))
+                }
                 _ => drop(info.insert(key, value)),
             }
         }
@@ -357,14 +395,21 @@ mod tests {
     #[test]
     fn upgrades_are_read_from_a_simulation() {
         let text = "Inst libc6 [2.36-9] (2.36-9+deb12u1 Debian:12 [amd64])\nConf libc6 (2.36-9+deb12u1 Debian:12 [amd64])\nConf tzdata (2024a-1 Debian:12 [all])\n";
-        assert_eq!(read_upgrades(text), BTreeMap::from([("libc6".to_owned(), "2.36-9+deb12u1".to_owned()), ("tzdata".to_owned(), "2024a-1".to_owned())]));
+        assert_eq!(
+            read_upgrades(text),
+            BTreeMap::from([
+                ("libc6".to_owned(), "2.36-9+deb12u1".to_owned()),
+                ("tzdata".to_owned(), "2024a-1".to_owned())
+            ])
+        );
     }
 
     #[test]
     fn packages_are_told_apart_by_state_and_architecture() {
         let text = "install ok installed zsh 5.9-4+b2 amd64\ndeinstall ok config-files mc 3:4.8.1-2 amd64\ninstall ok installed libc6 2.36-9 i386\nhold ok installed vim 2:9.0 amd64\ninstall ok half-configured x 1 amd64\nbroken\n";
         let apt = Apt { arch: "amd64".into() };
-        let installed = apt.read_packages(text, |wanted, now| matches!(wanted, "install" | "hold") && now == "installed");
+        let installed =
+            apt.read_packages(text, |wanted, now| matches!(wanted, "install" | "hold") && now == "installed");
         assert_eq!(installed.keys().collect::<Vec<_>>(), ["libc6:i386", "vim", "zsh"]);
         let removed = apt.read_packages(text, |wanted, _| wanted == "deinstall");
         assert_eq!(removed.keys().collect::<Vec<_>>(), ["mc"]);

@@ -36,7 +36,12 @@ impl Manager for Dnf {
         .boxed()
     }
 
-    fn candidates<'a>(&'a self, programs: &'a dyn Programs, names: &'a [String], repo: Option<&'a str>) -> Answer<'a, BTreeMap<String, String>> {
+    fn candidates<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        names: &'a [String],
+        repo: Option<&'a str>,
+    ) -> Answer<'a, BTreeMap<String, String>> {
         async move {
             let mut args = words(["--quiet"]);
             args.extend(from_repository(repo));
@@ -49,7 +54,11 @@ impl Manager for Dnf {
         .boxed()
     }
 
-    fn upgrades<'a>(&'a self, programs: &'a dyn Programs, _whole_distribution: bool) -> Answer<'a, BTreeMap<String, String>> {
+    fn upgrades<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        _whole_distribution: bool,
+    ) -> Answer<'a, BTreeMap<String, String>> {
         async move {
             let what = if self.is_dnf() { "--upgrades" } else { "updates" };
             let done = programs.look(&self.program, &words(["--quiet", "list", what])).await?;
@@ -58,13 +67,20 @@ impl Manager for Dnf {
         .boxed()
     }
 
-    fn install<'a>(&'a self, programs: &'a dyn Programs, targets: &'a [Target], how: &'a How, installed: &'a Packages) -> Answer<'a, Finished> {
+    fn install<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        targets: &'a [Target],
+        how: &'a How,
+        installed: &'a Packages,
+    ) -> Answer<'a, Finished> {
         async move {
             let (mut plain, mut again, mut older) = (Vec::new(), Vec::new(), Vec::new());
             for target in targets {
                 let versions = installed.get(&target.name).map(Vec::as_slice).unwrap_or_default();
                 let newest = versions.last();
-                let against = |has: &String| target.version.as_deref().map_or(Ordering::Equal, |wanted| compare_rpm(wanted, has));
+                let against =
+                    |has: &String| target.version.as_deref().map_or(Ordering::Equal, |wanted| compare_rpm(wanted, has));
                 let word = match (&target.file, &target.version) {
                     (Some(file), _) => file.clone(),
                     (None, Some(version)) => versioned(&target.name, version),
@@ -116,7 +132,8 @@ impl Manager for Dnf {
     }
 
     fn held<'a>(&'a self, programs: &'a dyn Programs) -> Answer<'a, Vec<String>> {
-        async move { Ok(read_locks(&programs.look(&self.program, &words(["versionlock", "list"])).await?.text())) }.boxed()
+        async move { Ok(read_locks(&programs.look(&self.program, &words(["versionlock", "list"])).await?.text())) }
+            .boxed()
     }
 
     fn hold<'a>(&'a self, programs: &'a dyn Programs, name: &'a str, held: bool) -> Answer<'a, Finished> {
@@ -162,7 +179,9 @@ impl Dnf {
         args.extend(from_repository(how.repo.as_deref()));
         let flags = [(how.skip_verify, "--nogpgcheck"), (how.download_only, "--downloadonly")];
         args.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| flag.to_owned()));
-        args.extend(how.recommends.map(|yes| format!("--setopt=install_weak_deps={}", if yes { "True" } else { "False" })));
+        args.extend(
+            how.recommends.map(|yes| format!("--setopt=install_weak_deps={}", if yes { "True" } else { "False" })),
+        );
         args
     }
 
@@ -170,7 +189,9 @@ impl Dnf {
     fn read_list(&self, text: &str) -> BTreeMap<String, String> {
         const HEADINGS: [&str; 5] = ["Available ", "Installed ", "Upgraded ", "Updated ", "Obsoleting "];
         let is_entry = |line: &&str| {
-            !HEADINGS.iter().any(|heading| line.starts_with(heading)) && !line.starts_with("Last metadata") && !line.contains("upgrades")
+            !HEADINGS.iter().any(|heading| line.starts_with(heading))
+                && !line.starts_with("Last metadata")
+                && !line.contains("upgrades")
         };
         let columns: Vec<&str> = text.lines().filter(is_entry).flat_map(str::split_whitespace).collect();
         let mut found: BTreeMap<String, String> = BTreeMap::new();
@@ -214,7 +235,10 @@ fn read_locks(text: &str) -> Vec<String> {
         // The name ends before the last two dashes; in yum's form a number and a colon stand before it.
         let (rest, _release) = lock.rsplit_once('-')?;
         let (name, _version) = rest.rsplit_once('-')?;
-        let name = name.split_once(':').filter(|(epoch, _)| epoch.bytes().all(|b| b.is_ascii_digit())).map_or(name, |(_, name)| name);
+        let name = name
+            .split_once(':')
+            .filter(|(epoch, _)| epoch.bytes().all(|b| b.is_ascii_digit()))
+            .map_or(name, |(_, name)| name);
         Some(name.to_owned())
     };
     text.lines().filter_map(one).collect()
@@ -231,14 +255,24 @@ mod tests {
     #[test]
     fn lists_are_read_with_long_names_and_headings() {
         let text = "Last metadata expiration check: 0:01:02 ago on Tue 01 Jan 2030.\nAvailable Packages\nbash.x86_64                5.1.8-9.el9           baseos\nbash.x86_64                5.1.8-10.el9          updates\nglibc.i686                 2.34-100.el9          baseos\na-very-long-package-name-that-wraps.noarch\n                           1:2.0-1.el9           appstream\n";
-        let expected = [("a-very-long-package-name-that-wraps", "1:2.0-1.el9"), ("bash", "5.1.8-10.el9"), ("glibc.i686", "2.34-100.el9")];
+        let expected = [
+            ("a-very-long-package-name-that-wraps", "1:2.0-1.el9"),
+            ("bash", "5.1.8-10.el9"),
+            ("glibc.i686", "2.34-100.el9"),
+        ];
         assert_eq!(dnf().read_list(text), expected.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
     }
 
     #[test]
     fn locks_of_every_tool_are_read() {
-        assert_eq!(read_locks("Last metadata expiration check: 0:00:01 ago.\nvim-enhanced-2:7.4.827-1.fc22.*\n"), ["vim-enhanced"]);
-        assert_eq!(read_locks("Loaded plugins: versionlock\n2:vim-enhanced-7.4.629-5.el6.*\nversionlock list done\n"), ["vim-enhanced"]);
+        assert_eq!(
+            read_locks("Last metadata expiration check: 0:00:01 ago.\nvim-enhanced-2:7.4.827-1.fc22.*\n"),
+            ["vim-enhanced"]
+        );
+        assert_eq!(
+            read_locks("Loaded plugins: versionlock\n2:vim-enhanced-7.4.629-5.el6.*\nversionlock list done\n"),
+            ["vim-enhanced"]
+        );
         assert_eq!(read_locks("# Added by 'versionlock add'\nPackage name: bash\nevr = 5.2-1\n"), ["bash"]);
     }
 

@@ -33,13 +33,28 @@ pub(super) trait Manager: Send + Sync {
     fn refresh<'a>(&'a self, programs: &'a dyn Programs) -> Answer<'a, Value>;
 
     /// The version each of these would be installed or upgraded to, whatever is installed now; names without one are left out.
-    fn candidates<'a>(&'a self, programs: &'a dyn Programs, names: &'a [String], repo: Option<&'a str>) -> Answer<'a, BTreeMap<String, String>>;
+    fn candidates<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        names: &'a [String],
+        repo: Option<&'a str>,
+    ) -> Answer<'a, BTreeMap<String, String>>;
 
     /// What could be upgraded, and to what.
-    fn upgrades<'a>(&'a self, programs: &'a dyn Programs, whole_distribution: bool) -> Answer<'a, BTreeMap<String, String>>;
+    fn upgrades<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        whole_distribution: bool,
+    ) -> Answer<'a, BTreeMap<String, String>>;
 
     /// Installs. Several commands may be needed; the first that fails is the answer.
-    fn install<'a>(&'a self, programs: &'a dyn Programs, targets: &'a [Target], how: &'a How, installed: &'a Packages) -> Answer<'a, Finished>;
+    fn install<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        targets: &'a [Target],
+        how: &'a How,
+        installed: &'a Packages,
+    ) -> Answer<'a, Finished>;
 
     /// Removes; `purge` takes the configuration as well.
     fn remove<'a>(&'a self, programs: &'a dyn Programs, names: &'a [String], purge: bool) -> Answer<'a, Finished>;
@@ -154,18 +169,23 @@ impl Programs for Machine<'_> {
 
     fn change<'a>(&'a self, program: &'a str, args: &'a [String]) -> Answer<'a, Finished> {
         // In a scope of its own, so that a package that restarts this very agent is still installed to its end.
-        let command = if Path::new("/run/systemd/system").exists() && super::super::find_program("systemd-run").is_some() {
-            Command::tool("systemd-run").args(["--scope", "--quiet", "--description=saltern pkg", "--", program])
-        } else {
-            Command::tool(program)
-        };
+        let command =
+            if Path::new("/run/systemd/system").exists() && super::super::find_program("systemd-run").is_some() {
+                Command::tool("systemd-run").args(["--scope", "--quiet", "--description=saltern pkg", "--", program])
+            } else {
+                Command::tool(program)
+            };
         let quiet = [
             ("DEBIAN_FRONTEND", "noninteractive"),
             ("APT_LISTCHANGES_FRONTEND", "none"),
             ("APT_LISTBUGS_FRONTEND", "none"),
             ("UCF_FORCE_CONFFOLD", "1"),
         ];
-        quiet.into_iter().fold(command.args(args), |command, (name, value)| command.env(name, value)).run(self.context).boxed()
+        quiet
+            .into_iter()
+            .fold(command.args(args), |command, (name, value)| command.env(name, value))
+            .run(self.context)
+            .boxed()
     }
 
     fn read(&self, path: &str) -> Option<String> {

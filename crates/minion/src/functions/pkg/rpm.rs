@@ -50,7 +50,12 @@ pub(super) fn full_name(name: &str, arch: &str, osarch: &str) -> String {
     const I386: [&str; 4] = ["i386", "i486", "i586", "i686"];
     const X86_64: [&str; 2] = ["x86_64", "x86_64_v2"];
     let both_in = |family: &[&str]| family.contains(&arch) && family.contains(&osarch);
-    let is_native = arch == osarch || arch == "noarch" || arch == "(none)" || osarch.is_empty() || both_in(&I386) || both_in(&X86_64);
+    let is_native = arch == osarch
+        || arch == "noarch"
+        || arch == "(none)"
+        || osarch.is_empty()
+        || both_in(&I386)
+        || both_in(&X86_64);
     if is_native { name.to_owned() } else { format!("{name}.{arch}") }
 }
 
@@ -79,7 +84,9 @@ fn read_info(text: &str) -> BTreeMap<String, Map> {
     for record in text.split('\u{1e}') {
         let Some((fields, description)) = record.split_once("\ndescription:\n") else { continue };
         let (mut name, mut info) = (None, Map::new());
-        for (key, value) in fields.lines().filter_map(|line| line.split_once(':')).map(|(key, value)| (key, value.trim())) {
+        for (key, value) in
+            fields.lines().filter_map(|line| line.split_once(':')).map(|(key, value)| (key, value.trim()))
+        {
             match (key, value.parse::<i64>()) {
                 ("name", _) => name = Some(value.to_owned()),
                 ("build_date_time_t" | "install_date_time_t", Ok(seconds)) => {
@@ -121,7 +128,11 @@ mod tests {
 
     #[test]
     fn the_newest_of_several_versions_is_described() {
-        let record = |release: &str| format!("name: kernel\nversion: 5.14.0\nrelease: {release}\nbuild_date_time_t: 1700000000\ninstall_date_time_t: 1700000000\nurl: http://k\nsummary: the kernel\ndescription:\nThe kernel\n");
+        let record = |release: &str| {
+            format!(
+                "name: kernel\nversion: 5.14.0\nrelease: {release}\nbuild_date_time_t: 1700000000\ninstall_date_time_t: 1700000000\nurl: http://k\nsummary: the kernel\ndescription:\nThe kernel\n"
+            )
+        };
         let found = read_info(&format!("{}\u{1e}{}\u{1e}package x is not installed\n", record("70"), record("362")));
         let kernel = Value::Map(found["kernel"].clone());
         assert_eq!(kernel.get("release"), Some(&"362".into()));

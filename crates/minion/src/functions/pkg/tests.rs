@@ -3,11 +3,11 @@
 use super::super::command::Finished;
 use super::super::testing::Bench;
 use super::super::{Call, Failure, Outcome, find};
+use super::apt::Apt;
 use super::dnf::Dnf;
 use super::manager::{Answer, Manager, Programs};
 use super::work::Work;
 use super::zypper::Zypper;
-use super::apt::Apt;
 use futures_util::FutureExt;
 use saltern_core::value::Value;
 use std::sync::Mutex;
@@ -52,7 +52,8 @@ impl Programs for &Recorded {
 
 fn bind(bench: &Bench, name: &str, args: &[&str], kwargs: &[(&str, Value)]) -> Call {
     let kwargs = kwargs.iter().map(|(key, value)| (Value::from(*key), value.clone())).collect();
-    Call::bind(find(name).unwrap(), bench.context.clone(), args.iter().map(|arg| Value::from(*arg)).collect(), kwargs).unwrap()
+    Call::bind(find(name).unwrap(), bench.context.clone(), args.iter().map(|arg| Value::from(*arg)).collect(), kwargs)
+        .unwrap()
 }
 
 fn value(outcome: Result<Outcome, Failure>) -> Value {
@@ -122,7 +123,10 @@ async fn removing_what_is_not_there_runs_nothing() {
     let recorded = Recorded::new(&[("dpkg-query", 0, "")]);
     let bench = Bench::new();
     let call = bind(&bench, "pkg.remove", &["nope"], &[]);
-    assert_eq!(value(Work { manager: apt(), programs: &recorded }.remove(&call, false).await), Value::Map(Default::default()));
+    assert_eq!(
+        value(Work { manager: apt(), programs: &recorded }.remove(&call, false).await),
+        Value::Map(Default::default())
+    );
 }
 
 #[tokio::test]
@@ -155,7 +159,10 @@ async fn dnf_installs_a_version() {
 #[tokio::test]
 async fn dnf_refresh_tells_whether_updates_wait() {
     for (code, expected) in [(100, Value::Bool(true)), (0, Value::Nil), (1, Value::Bool(false))] {
-        let recorded = Recorded::new(&[("dnf --quiet --assumeyes clean", 0, ""), ("dnf --quiet --assumeyes check-update", code, "")]);
+        let recorded = Recorded::new(&[
+            ("dnf --quiet --assumeyes clean", 0, ""),
+            ("dnf --quiet --assumeyes check-update", code, ""),
+        ]);
         let bench = Bench::new();
         let call = bind(&bench, "pkg.refresh_db", &[], &[]);
         assert_eq!(value(Work { manager: dnf(), programs: &recorded }.refresh_db(&call).await), expected);
@@ -169,9 +176,15 @@ async fn dnf_holds_and_lets_go() {
     let work = Work { manager: dnf(), programs: &recorded };
     let told = value(work.hold(&bind(&bench, "pkg.hold", &["vim,held"], &[]), true).await);
     assert_eq!(told.get("vim").and_then(|entry| entry.get("changes")), Some(&change("", "hold")));
-    assert_eq!(told.get("held").and_then(|entry| entry.get("comment")), Some(&"Package held is already set to be held.".into()));
+    assert_eq!(
+        told.get("held").and_then(|entry| entry.get("comment")),
+        Some(&"Package held is already set to be held.".into())
+    );
     let told = value(work.hold(&bind(&bench, "pkg.unhold", &["held"], &[]), false).await);
-    assert_eq!(told.get("held").and_then(|entry| entry.get("comment")), Some(&"Package held is no longer held.".into()));
+    assert_eq!(
+        told.get("held").and_then(|entry| entry.get("comment")),
+        Some(&"Package held is no longer held.".into())
+    );
 }
 
 #[tokio::test]
@@ -185,7 +198,10 @@ async fn zypper_takes_a_wish_for_a_reboot_for_success() {
     let call = bind(&bench, "pkg.install", &["kernel"], &[]);
     let changes = value(Work { manager: zypper(), programs: &recorded }.install(&call).await);
     assert_eq!(changes, Value::map([("kernel", change("", "6.4-1"))]));
-    assert_eq!(recorded.ran.lock().unwrap()[1], "zypper --non-interactive --no-refresh install --auto-agree-with-licenses --name kernel");
+    assert_eq!(
+        recorded.ran.lock().unwrap()[1],
+        "zypper --non-interactive --no-refresh install --auto-agree-with-licenses --name kernel"
+    );
 }
 
 #[tokio::test]
@@ -197,7 +213,10 @@ async fn zypper_tells_upgrades_and_holds() {
     let told = value(work.list_upgrades(&bind(&bench, "pkg.list_upgrades", &[], &[("refresh", false.into())])).await);
     assert_eq!(told, Value::map([("bash", "5-1")]));
     let told = value(work.hold(&bind(&bench, "pkg.unhold", &["free"], &[]), false).await);
-    assert_eq!(told.get("free").and_then(|entry| entry.get("comment")), Some(&"Package free was already unheld.".into()));
+    assert_eq!(
+        told.get("free").and_then(|entry| entry.get("comment")),
+        Some(&"Package free was already unheld.".into())
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 /// Debian's order (deb-version(7)): epoch, upstream, revision; letters before other signs, `~` before everything.
 pub(super) fn compare_deb(a: &str, b: &str) -> Ordering {
     fn parts(version: &str) -> (u64, &str, &str) {
-        let (epoch, rest) = version.split_once(':').map_or((0, version), |(epoch, rest)| (epoch.parse().unwrap_or(0), rest));
+        let (epoch, rest) =
+            version.split_once(':').map_or((0, version), |(epoch, rest)| (epoch.parse().unwrap_or(0), rest));
         let (upstream, revision) = rest.rsplit_once('-').unwrap_or((rest, ""));
         (epoch, upstream, revision)
     }
@@ -42,7 +43,8 @@ fn deb_part(a: &str, b: &str) -> Ordering {
 /// rpm's order: epoch, version, release; a release that one of the two does not name is not compared.
 pub(super) fn compare_rpm(a: &str, b: &str) -> Ordering {
     fn parts(version: &str) -> (u64, &str, &str) {
-        let (epoch, rest) = version.split_once(':').map_or((0, version), |(epoch, rest)| (epoch.parse().unwrap_or(0), rest));
+        let (epoch, rest) =
+            version.split_once(':').map_or((0, version), |(epoch, rest)| (epoch.parse().unwrap_or(0), rest));
         let (version, release) = rest.rsplit_once('-').unwrap_or((rest, ""));
         (epoch, version, release)
     }
@@ -131,14 +133,20 @@ mod tests {
 
     #[test]
     fn debian_versions_rise() {
-        check(compare_deb, &["1.0~rc1-1", "1.0-1", "1.0-1ubuntu1", "1.0-1+b1", "1.0.1-1", "1.2-1", "1.10-1", "1:0.5-1"]);
+        check(
+            compare_deb,
+            &["1.0~rc1-1", "1.0-1", "1.0-1ubuntu1", "1.0-1+b1", "1.0.1-1", "1.2-1", "1.10-1", "1:0.5-1"],
+        );
         assert_eq!(compare_deb("1.0-0", "1.0"), Ordering::Equal);
         assert_eq!(compare_deb("1.00", "1.0"), Ordering::Equal);
     }
 
     #[test]
     fn debian_versions_compare_as_dpkg_says() {
-        let versions = ["1.0", "1.0-1", "1.0~", "1.0a", "1.0+dfsg", "0:1.0", "1:0", "1.0.", "2-1.1", "2-1", "10", "9", "1.0~~a", "1.0-~"];
+        let versions = [
+            "1.0", "1.0-1", "1.0~", "1.0a", "1.0+dfsg", "0:1.0", "1:0", "1.0.", "2-1.1", "2-1", "10", "9", "1.0~~a",
+            "1.0-~",
+        ];
         for a in versions {
             for b in versions {
                 let is = |op: &str| std::process::Command::new("dpkg").args(["--compare-versions", a, op, b]).status();
@@ -158,7 +166,10 @@ mod tests {
 
     #[test]
     fn rpm_versions_rise() {
-        check(compare_rpm, &["1.0~rc1-1", "1.0-1", "1.0-2", "1.0^git1-1", "1.0.1-1", "1.10-1", "2.0-1.el8", "2.0-1.el9", "1:0.1-1"]);
+        check(
+            compare_rpm,
+            &["1.0~rc1-1", "1.0-1", "1.0-2", "1.0^git1-1", "1.0.1-1", "1.10-1", "2.0-1.el8", "2.0-1.el9", "1:0.1-1"],
+        );
         check(compare_rpm, &["1.a", "1.1", "1.1a", "1.2"]);
         assert_eq!(compare_rpm("1.0", "1.0-5"), Ordering::Equal);
         assert_eq!(compare_rpm("1_0", "1.0"), Ordering::Equal);

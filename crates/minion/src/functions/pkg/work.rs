@@ -75,7 +75,12 @@ impl<P: Programs> Work<P> {
             return Ok(Map::new().into());
         }
         let found = self.manager.refresh(&self.programs).await?;
-        let failed = |map: &Map| map.iter().filter(|(_, fetched)| fetched == &Value::Bool(false)).map(|(name, _)| name.key_text().into_owned()).collect::<Vec<_>>();
+        let failed = |map: &Map| {
+            map.iter()
+                .filter(|(_, fetched)| fetched == &Value::Bool(false))
+                .map(|(name, _)| name.key_text().into_owned())
+                .collect::<Vec<_>>()
+        };
         match found.as_map().map(failed) {
             Some(failed) if call.flag("failhard", false) && !failed.is_empty() => {
                 Err(Failure::Command(format!("Error getting repos: {}", failed.join(", "))))
@@ -93,7 +98,9 @@ impl<P: Programs> Work<P> {
             return Ok(Map::new().into());
         }
         let how = How {
-            repo: call.opt_text("fromrepo")?.or_else(|| keyword(call, "repo").map(|value| value.key_text().into_owned())),
+            repo: call
+                .opt_text("fromrepo")?
+                .or_else(|| keyword(call, "repo").map(|value| value.key_text().into_owned())),
             skip_verify: call.flag("skip_verify", false),
             reinstall: call.flag("reinstall", false),
             download_only: call.flag("downloadonly", false),
@@ -118,7 +125,11 @@ impl<P: Programs> Work<P> {
                 }
             }
         }
-        if self.manager.is_success(done.code) { Ok(changes.into()) } else { Err(problem("Problem encountered installing package(s)", &changes, &done.complaint())) }
+        if self.manager.is_success(done.code) {
+            Ok(changes.into())
+        } else {
+            Err(problem("Problem encountered installing package(s)", &changes, &done.complaint()))
+        }
     }
 
     pub(super) async fn remove(&self, call: &Call, purge: bool) -> Result<Outcome, Failure> {
@@ -166,7 +177,11 @@ impl<P: Programs> Work<P> {
         let old = self.manager.installed(&self.programs).await?;
         let done = self.manager.upgrade(&self.programs, &names, &how).await?;
         let changes = changes(&old, &self.manager.installed(&self.programs).await?);
-        if self.manager.is_success(done.code) { Ok(changes.into()) } else { Err(problem("Problem encountered upgrading packages", &changes, &done.complaint())) }
+        if self.manager.is_success(done.code) {
+            Ok(changes.into())
+        } else {
+            Err(problem("Problem encountered upgrading packages", &changes, &done.complaint()))
+        }
     }
 
     pub(super) async fn hold(&self, call: &Call, held: bool) -> Result<Outcome, Failure> {
@@ -188,7 +203,10 @@ impl<P: Programs> Work<P> {
                 result = self.manager.is_success(done.code);
                 if result {
                     let (old, new) = if held { (words.free, "hold") } else { ("hold", words.free) };
-                    changes = [("old", old), ("new", new)].into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+                    changes = [("old", old), ("new", new)]
+                        .into_iter()
+                        .map(|(key, value)| (key.into(), value.into()))
+                        .collect();
                 }
                 match (result, held) {
                     (true, true) => "Package {} is now being held.",
@@ -236,14 +254,20 @@ impl<P: Programs> Work<P> {
     }
 
     /// Per name the version that would be new here; empty where there is none.
-    async fn latest(&self, names: &[String], repo: Option<&str>, shows_installed: bool) -> Result<BTreeMap<String, String>, Failure> {
+    async fn latest(
+        &self,
+        names: &[String],
+        repo: Option<&str>,
+        shows_installed: bool,
+    ) -> Result<BTreeMap<String, String>, Failure> {
         let installed = self.manager.installed(&self.programs).await?;
         let mut candidates = self.manager.candidates(&self.programs, names, repo).await?;
         let mut latest = BTreeMap::new();
         for name in names {
             let candidate = candidates.remove(name).unwrap_or_default();
             let has = installed.get(name).map(Vec::as_slice).unwrap_or_default();
-            let is_new = shows_installed || !has.iter().any(|version| self.manager.compare(version, &candidate) != Ordering::Less);
+            let is_new = shows_installed
+                || !has.iter().any(|version| self.manager.compare(version, &candidate) != Ordering::Less);
             latest.insert(name.clone(), if is_new { candidate } else { String::new() });
         }
         Ok(latest)
@@ -282,7 +306,12 @@ pub(super) fn problem(message: &str, changes: &Map, error: &str) -> Failure {
     let mut text = format!("{message}. Additional info follows:\n\nchanges:\n    ----------\n");
     for (name, change) in changes {
         let side = |key: &str| change.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        text += &format!("    {}:\n        ----------\n        new:\n            {}\n        old:\n            {}\n", name.key_text(), side("new"), side("old"));
+        text += &format!(
+            "    {}:\n        ----------\n        new:\n            {}\n        old:\n            {}\n",
+            name.key_text(),
+            side("new"),
+            side("old")
+        );
     }
     text += &format!("errors:\n    - {}", error.trim().replace('\n', "\n      "));
     Failure::Command(text)
@@ -293,12 +322,17 @@ fn targets(call: &Call) -> Result<Vec<Target>, Failure> {
     if call.get("pkgs").is_none()
         && let Some(sources) = call.get("sources")
     {
-        return pairs(sources, "sources")?.into_iter().map(|(name, path)| {
-            let file = path.filter(|path| path.starts_with('/'));
-            let file = file.ok_or_else(|| Failure::Command(format!("the source of {name} must be an absolute path on the minion")))?;
-            check_name(&name)?;
-            Ok(Target { name, version: None, file: Some(file) })
-        }).collect();
+        return pairs(sources, "sources")?
+            .into_iter()
+            .map(|(name, path)| {
+                let file = path.filter(|path| path.starts_with('/'));
+                let file = file.ok_or_else(|| {
+                    Failure::Command(format!("the source of {name} must be an absolute path on the minion"))
+                })?;
+                check_name(&name)?;
+                Ok(Target { name, version: None, file: Some(file) })
+            })
+            .collect();
     }
     targets_of(call)
 }
@@ -309,14 +343,18 @@ fn targets_of(call: &Call) -> Result<Vec<Target>, Failure> {
         (Some(pkgs), _) => pairs(pkgs, "pkgs")?,
         (None, Some(name)) => {
             let names: Vec<String> = name.split(',').map(|name| name.trim().to_owned()).collect();
-            let version = keyword(call, "version").filter(|value| !value.is_nil() && names.len() == 1).map(|value| value.key_text().into_owned());
+            let version = keyword(call, "version")
+                .filter(|value| !value.is_nil() && names.len() == 1)
+                .map(|value| value.key_text().into_owned());
             names.into_iter().map(|name| (name, version.clone())).collect()
         }
         (None, None) => Vec::new(),
     };
     let target = |(name, version): (String, Option<String>)| {
         check_name(&name)?;
-        let version = version.map(|version| version.trim_start_matches('=').trim().to_owned()).filter(|version| !version.is_empty());
+        let version = version
+            .map(|version| version.trim_start_matches('=').trim().to_owned())
+            .filter(|version| !version.is_empty());
         Ok(Target { name, version, file: None })
     };
     listed.into_iter().map(target).collect()
@@ -333,7 +371,9 @@ fn pairs(value: &Value, what: &str) -> Result<Vec<(String, Option<String>)>, Fai
         }
         value => value,
     };
-    let entry = |(name, to): &(Value, Value)| (name.key_text().into_owned(), (!to.is_nil()).then(|| to.key_text().into_owned()));
+    let entry = |(name, to): &(Value, Value)| {
+        (name.key_text().into_owned(), (!to.is_nil()).then(|| to.key_text().into_owned()))
+    };
     match value {
         Value::Map(map) => Ok(map.iter().map(entry).collect()),
         Value::Text(text) => Ok(text.split(',').map(|name| (name.trim().to_owned(), None)).collect()),
@@ -386,5 +426,6 @@ fn one_or_all(map: Map) -> Value {
 fn is_fresh(valid_seconds: i64) -> bool {
     use std::os::unix::fs::MetadataExt;
     let now = crate::clock::now().0 / 1_000_000;
-    valid_seconds > 0 && std::fs::metadata("/var/lib/apt/lists").is_ok_and(|meta| meta.mtime().saturating_add(valid_seconds) > now)
+    valid_seconds > 0
+        && std::fs::metadata("/var/lib/apt/lists").is_ok_and(|meta| meta.mtime().saturating_add(valid_seconds) > now)
 }

@@ -38,7 +38,12 @@ impl Manager for Zypper {
         .boxed()
     }
 
-    fn candidates<'a>(&'a self, programs: &'a dyn Programs, names: &'a [String], repo: Option<&'a str>) -> Answer<'a, BTreeMap<String, String>> {
+    fn candidates<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        names: &'a [String],
+        repo: Option<&'a str>,
+    ) -> Answer<'a, BTreeMap<String, String>> {
         async move {
             let mut args = words(["--non-interactive", "--no-refresh", "info", "-t", "package"]);
             args.extend(repo.iter().flat_map(|repo| words(["--repo", repo])));
@@ -48,15 +53,27 @@ impl Manager for Zypper {
         .boxed()
     }
 
-    fn upgrades<'a>(&'a self, programs: &'a dyn Programs, _whole_distribution: bool) -> Answer<'a, BTreeMap<String, String>> {
+    fn upgrades<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        _whole_distribution: bool,
+    ) -> Answer<'a, BTreeMap<String, String>> {
         async move {
-            let done = programs.look("zypper", &words(["--non-interactive", "--no-refresh", "--xmlout", "list-updates"])).await?;
+            let done = programs
+                .look("zypper", &words(["--non-interactive", "--no-refresh", "--xmlout", "list-updates"]))
+                .await?;
             Ok(read_updates(&done.text()))
         }
         .boxed()
     }
 
-    fn install<'a>(&'a self, programs: &'a dyn Programs, targets: &'a [Target], how: &'a How, _installed: &'a Packages) -> Answer<'a, Finished> {
+    fn install<'a>(
+        &'a self,
+        programs: &'a dyn Programs,
+        targets: &'a [Target],
+        how: &'a How,
+        _installed: &'a Packages,
+    ) -> Answer<'a, Finished> {
         async move {
             let mut args = words(["--non-interactive", "--no-refresh"]);
             args.extend(how.skip_verify.then(|| "--no-gpg-checks".to_owned()));
@@ -65,7 +82,8 @@ impl Manager for Zypper {
                 args.push("--name".into());
             }
             let wants_versions = targets.iter().any(|target| target.version.is_some());
-            let flags = [(how.download_only, "--download-only"), (how.reinstall, "--force"), (wants_versions, "--oldpackage")];
+            let flags =
+                [(how.download_only, "--download-only"), (how.reinstall, "--force"), (wants_versions, "--oldpackage")];
             args.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| flag.to_owned()));
             args.extend(how.recommends.map(|yes| if yes { "--recommends" } else { "--no-recommends" }.to_owned()));
             args.extend(how.repo.iter().flat_map(|repo| words(["--force", "--force-resolution", "--from", repo])));
@@ -93,7 +111,10 @@ impl Manager for Zypper {
         async move {
             let mut args = words(["--non-interactive"]);
             args.extend(how.skip_verify.then(|| "--no-gpg-checks".to_owned()));
-            args.extend(words([if how.whole_distribution { "dist-upgrade" } else { "update" }, "--auto-agree-with-licenses"]));
+            args.extend(words([
+                if how.whole_distribution { "dist-upgrade" } else { "update" },
+                "--auto-agree-with-licenses",
+            ]));
             let option = if how.whole_distribution { "--from" } else { "--repo" };
             args.extend(how.repo.iter().flat_map(|repo| words([option, repo])));
             args.extend_from_slice(names);
@@ -155,7 +176,9 @@ fn read_refresh(text: &str) -> Value {
 /// Name and version of each package that `zypper info` describes.
 fn read_information(text: &str) -> BTreeMap<String, String> {
     let (mut found, mut name) = (BTreeMap::new(), None);
-    for (key, value) in text.lines().filter_map(|line| line.split_once(':')).map(|(key, value)| (key.trim(), value.trim())) {
+    for (key, value) in
+        text.lines().filter_map(|line| line.split_once(':')).map(|(key, value)| (key.trim(), value.trim()))
+    {
         match key {
             "Name" => name = Some(value.to_owned()),
             "Version" => found.extend(name.take().map(|name| (name, value.to_owned()))),
@@ -181,7 +204,10 @@ fn read_updates(xml: &str) -> BTreeMap<String, String> {
 
 fn attribute<'x>(head: &'x str, name: &str) -> Option<&'x str> {
     let key = format!("{name}=\"");
-    let at = head.match_indices(&key).map(|(at, _)| at).find(|at| *at == 0 || head.as_bytes()[at - 1].is_ascii_whitespace())?;
+    let at = head
+        .match_indices(&key)
+        .map(|(at, _)| at)
+        .find(|at| *at == 0 || head.as_bytes()[at - 1].is_ascii_whitespace())?;
     head[at + key.len()..].split('"').next()
 }
 
@@ -203,7 +229,10 @@ mod tests {
     #[test]
     fn information_gives_the_version_of_each_name() {
         let text = "Loading repository data...\n\nInformation for package zsh:\n----------------------------\nRepository     : Main\nName           : zsh\nVersion        : 5.6-7.5.1\nArch           : x86_64\nInstalled      : No\nStatus         : not installed\n\nInformation for package vim:\n---\nName : vim\nVersion : 9.0-1\n";
-        assert_eq!(read_information(text), BTreeMap::from([("vim".to_owned(), "9.0-1".to_owned()), ("zsh".to_owned(), "5.6-7.5.1".to_owned())]));
+        assert_eq!(
+            read_information(text),
+            BTreeMap::from([("vim".to_owned(), "9.0-1".to_owned()), ("zsh".to_owned(), "5.6-7.5.1".to_owned())])
+        );
     }
 
     #[test]

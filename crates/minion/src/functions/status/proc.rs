@@ -50,7 +50,8 @@ pub(super) fn cpustats(text: &str) -> Map {
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, first, rest @ ..] = &words[..] else { continue };
-        let many = |key| Value::map([("total", number(first)), (key, Value::list(rest.iter().map(|word| number(word))))]);
+        let many =
+            |key| Value::map([("total", number(first)), (key, Value::list(rest.iter().map(|word| number(word))))]);
         let value = match *name {
             "cpu" => Value::map(CPU.map(|(key, at)| (key, words.get(at).map_or(Value::Int(0), |word| number(word))))),
             "intr" => many("irqs"),
@@ -65,8 +66,20 @@ pub(super) fn cpustats(text: &str) -> Map {
 /// `/proc/diskstats`; kernels that tell more are cut to what Salt knows.
 pub(super) fn diskstats(text: &str) -> Map {
     const COLUMNS: [&str; 14] = [
-        "major", "minor", "device", "reads_issued", "reads_merged", "sectors_read", "ms_spent_reading", "writes_completed",
-        "writes_merged", "sectors_written", "ms_spent_writing", "io_in_progress", "ms_spent_in_io", "weighted_ms_spent_in_io",
+        "major",
+        "minor",
+        "device",
+        "reads_issued",
+        "reads_merged",
+        "sectors_read",
+        "ms_spent_reading",
+        "writes_completed",
+        "writes_merged",
+        "sectors_written",
+        "ms_spent_writing",
+        "io_in_progress",
+        "ms_spent_in_io",
+        "weighted_ms_spent_in_io",
     ];
     let mut told = Map::new();
     for line in text.lines() {
@@ -90,8 +103,22 @@ pub(super) fn vmstats(text: &str) -> Map {
 /// `/proc/net/dev`
 pub(super) fn netdev(text: &str) -> Map {
     const COLUMNS: [&str; 16] = [
-        "rx_bytes", "rx_packets", "rx_errs", "rx_drop", "rx_fifo", "rx_frame", "rx_compressed", "rx_multicast", "tx_bytes",
-        "tx_packets", "tx_errs", "tx_drop", "tx_fifo", "tx_colls", "tx_carrier", "tx_compressed",
+        "rx_bytes",
+        "rx_packets",
+        "rx_errs",
+        "rx_drop",
+        "rx_fifo",
+        "rx_frame",
+        "rx_compressed",
+        "rx_multicast",
+        "tx_bytes",
+        "tx_packets",
+        "tx_errs",
+        "tx_drop",
+        "tx_fifo",
+        "tx_colls",
+        "tx_carrier",
+        "tx_compressed",
     ];
     let mut told = Map::new();
     for (name, rest) in text.lines().skip(2).filter_map(|line| line.rsplit_once(':')) {
@@ -156,7 +183,10 @@ mod tests {
 
     #[test]
     fn load_is_three_numbers() {
-        assert_eq!(loadavg("0.50 1.25 2.00 1/200 4711\n"), Some(Value::map([("1-min", 0.5), ("5-min", 1.25), ("15-min", 2.0)])));
+        assert_eq!(
+            loadavg("0.50 1.25 2.00 1/200 4711\n"),
+            Some(Value::map([("1-min", 0.5), ("5-min", 1.25), ("15-min", 2.0)]))
+        );
         assert_eq!(loadavg(""), None);
     }
 
@@ -169,7 +199,9 @@ mod tests {
 
     #[test]
     fn the_last_processor_is_told() {
-        let told = Value::Map(cpuinfo("processor\t: 0\nflags\t\t: fpu vme\npower management:\n\nprocessor\t: 1\nflags\t\t: fpu\n"));
+        let told = Value::Map(cpuinfo(
+            "processor\t: 0\nflags\t\t: fpu vme\npower management:\n\nprocessor\t: 1\nflags\t\t: fpu\n",
+        ));
         assert_eq!(told.get("processor"), Some(&"1".into()));
         assert_eq!(told.get("flags"), Some(&Value::list(["fpu"])));
         assert_eq!(told.get("power management"), Some(&"".into()));
@@ -177,10 +209,15 @@ mod tests {
 
     #[test]
     fn processor_time_is_told_by_use() {
-        let told = Value::Map(cpustats("cpu  484307 0 106939 553309 4656 0 3311 711 0 0\ncpu0 231151 0 1 2 3 4 5 6 0 0\nintr 5496978 0 9\nctxt 77\n"));
+        let told = Value::Map(cpustats(
+            "cpu  484307 0 106939 553309 4656 0 3311 711 0 0\ncpu0 231151 0 1 2 3 4 5 6 0 0\nintr 5496978 0 9\nctxt 77\n",
+        ));
         assert_eq!(told.get("cpu").and_then(|cpu| cpu.get("idle")), Some(&553_309.into()));
         assert_eq!(told.get("cpu0"), Some(&231_151.into()));
-        assert_eq!(told.get("intr"), Some(&Value::map([("total", Value::Int(5_496_978)), ("irqs", Value::list([0, 9]))])));
+        assert_eq!(
+            told.get("intr"),
+            Some(&Value::map([("total", Value::Int(5_496_978)), ("irqs", Value::list([0, 9]))]))
+        );
         assert_eq!(told.get("ctxt"), Some(&77.into()));
     }
 
@@ -204,7 +241,10 @@ mod tests {
     #[test]
     fn processes_and_logins_are_told() {
         let ps = "UID          PID    PPID  C STIME TTY          TIME CMD\nroot           1       0  0 21:48 ?        00:00:11 /sbin/init splash\n";
-        assert_eq!(Value::Map(processes(ps)).get("1"), Some(&Value::map([("user", "root"), ("cmd", "/sbin/init splash")])));
+        assert_eq!(
+            Value::Map(processes(ps)).get("1"),
+            Some(&Value::map([("user", "root"), ("cmd", "/sbin/init splash")]))
+        );
         let w = logins("ann      pts/0     10:03    1.00s  0.05s  0.01s vim notes.txt\n");
         assert_eq!(w.as_list().unwrap()[0].get("what"), Some(&"vim notes.txt".into()));
     }

@@ -1,8 +1,8 @@
 //! Native minions, under our server and under a stock salt-master: the daily work, and what must hold when things break.
 
-use saltern_e2e::{SIGN_IN, SmallDisk, events_with_tag};
 use saltern_e2e::native::NativeMinion;
 use saltern_e2e::tree::{LARGE, Tree};
+use saltern_e2e::{SIGN_IN, SmallDisk, events_with_tag};
 use saltern_testkit::installed::Line;
 use saltern_testkit::process::Saltern;
 use saltern_testkit::salt::{self, StockMaster};
@@ -56,7 +56,7 @@ impl House {
         let mut command = vec!["run", "--async", "*"];
         command.extend(words);
         let accepted = self.server.cli_json(&command).await;
-        self.job(accepted["jid"].as_str().unwrap(), self.minions.len()).await
+        self.job(accepted["jid"].as_str().expect("an accepted job has an id"), self.minions.len()).await
     }
 
     async fn job(&self, jid: &str, expected: usize) -> Value {
@@ -78,7 +78,10 @@ async fn native_minions_do_the_daily_work() {
     let job = house.shown(&["cmd.run", "echo out; exit 3"]).await;
     for minion in &house.minions {
         let returned = &job["returns"][minion.id()];
-        assert_eq!((&returned["return"], &returned["retcode"], &returned["success"]), (&json!("out"), &json!(3), &json!(false)));
+        assert_eq!(
+            (&returned["return"], &returned["retcode"], &returned["success"]),
+            (&json!("out"), &json!(3), &json!(false))
+        );
     }
     house.all_say(&house.run(&["no_such.function"]).await, &json!("'no_such.function' is not available."));
     let raised = house.run(&["test.exception", "on purpose"]).await;
@@ -100,7 +103,10 @@ async fn native_minions_do_the_daily_work() {
     for minion in &house.minions {
         let path = house.tree.out(minion.id(), "large.bin");
         let path = path.to_str().unwrap();
-        let got = house.server.cli_json(&["run", minion.id(), "cp.get_file", "salt://large.bin", path, "makedirs=True"]).await;
+        let got = house
+            .server
+            .cli_json(&["run", minion.id(), "cp.get_file", "salt://large.bin", path, "makedirs=True"])
+            .await;
         assert_eq!(got[minion.id()], json!(path));
         assert_eq!(std::fs::read(path).unwrap(), std::fs::read(house.tree.large()).unwrap());
         assert_eq!(std::fs::metadata(path).unwrap().len(), LARGE as u64);
@@ -240,7 +246,8 @@ async fn a_native_minion_works_under_a_stock_master() {
     let keys: Value = serde_json::from_slice(&keys.stdout).unwrap_or_default();
     assert_eq!(keys["minions"], json!(["n1"]));
     // A job that takes longer than the client's time-out is found running, and waited for.
-    let output = master.cli("salt", &["--static", "--out=json", "-t", "1", "n1", "cmd.run", "sleep 6; echo late"]).await;
+    let output =
+        master.cli("salt", &["--static", "--out=json", "-t", "1", "n1", "cmd.run", "sleep 6; echo late"]).await;
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     assert_eq!(answer["n1"], json!("late"), "{}", String::from_utf8_lossy(&output.stderr));
 }

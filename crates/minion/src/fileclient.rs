@@ -119,7 +119,8 @@ impl FileClient {
 
     /// Writes the file piece by piece; whether it is what was announced.
     async fn download(&self, source: &Source, hash: &Hash, part: &Part, is_private: bool) -> Result<bool, Failure> {
-        let unknown = || Failure::Command(format!("the master uses a kind of hash that is not known here: {}", hash.kind));
+        let unknown =
+            || Failure::Command(format!("the master uses a kind of hash that is not known here: {}", hash.kind));
         let mut digest = Digest::new(&hash.kind).ok_or_else(unknown)?;
         let mode = if is_private { 0o600 } else { 0o666 };
         let mut file = tokio::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&part.0).await?;
@@ -211,7 +212,8 @@ fn broken(what: &str) -> Failure {
 
 async fn local_hash(place: &Path, kind: &str) -> Result<Option<String>, Failure> {
     let (place, digest) = (place.to_owned(), Digest::new(kind));
-    let hashed = tokio::task::spawn_blocking(move || place.is_file().then(|| digest?.of_file(&place).ok()).flatten()).await;
+    let hashed =
+        tokio::task::spawn_blocking(move || place.is_file().then(|| digest?.of_file(&place).ok()).flatten()).await;
     hashed.map_err(|error| Failure::Exception(error.to_string()))
 }
 

@@ -16,6 +16,7 @@ mod cron;
 mod digest;
 mod disk;
 mod event;
+mod file;
 mod grains;
 mod group;
 mod hashutil;
@@ -56,6 +57,11 @@ const MODULES: &[&[Function]] = &[
     cron::FUNCTIONS,
     disk::FUNCTIONS,
     event::FUNCTIONS,
+    file::CHANGE,
+    file::INSPECT,
+    file::OWNER,
+    file::SEARCH,
+    file::TEXT,
     grains::CHANGING,
     grains::FUNCTIONS,
     group::FUNCTIONS,

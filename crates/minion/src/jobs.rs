@@ -8,7 +8,7 @@ mod runner;
 mod running;
 mod spool;
 
-pub(crate) use ledger::{Ledger, Standing};
+use ledger::{Ledger, Standing};
 pub(crate) use runner::{Backoff, Runner, call_one, event_load};
 pub(crate) use running::{JobHandle, Running};
 pub(crate) use spool::Spool;

@@ -2,7 +2,7 @@
 
 use crate::files::replace_file;
 use crate::functions::{Context, Outcome};
-use crate::jobs::{JobHandle, Ledger, Runner, Running, Spool};
+use crate::jobs::{JobHandle, Runner};
 use crate::link::{Link, Serials, Session, is_elsewhere_better};
 use crate::{Config, Error, clock, grains};
 use saltern_core::event::tag;
@@ -35,21 +35,9 @@ impl Minion {
     pub fn new(config: Config) -> Result<Self, Error> {
         let key = own_key(&config.data_dir)?;
         let link = Link::new(&config, key)?;
-        let ledger = Ledger::open(&config.data_dir.join("ledger"))?;
-        let spool = Spool::open(&config.data_dir.join("spool"))?;
-        let running = Running::default();
         let context = context(&config, Some(link.clone()));
         let has_other_masters = config.masters.len() > 1;
-        let runner = Runner::new(
-            config.id.clone(),
-            context.clone(),
-            link.clone(),
-            ledger,
-            spool,
-            running,
-            config.job_ack,
-            config.max_jobs,
-        )?;
+        let runner = Runner::open(&config, context.clone(), link.clone())?;
         Ok(Self { runner: Arc::new(runner), link, context, has_other_masters })
     }
 

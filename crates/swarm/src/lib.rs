@@ -18,6 +18,7 @@ mod flood;
 mod keys;
 mod latency;
 mod link;
+mod load;
 mod minion;
 mod options;
 mod publications;
@@ -25,6 +26,7 @@ mod report;
 mod swarm;
 mod tally;
 mod usage;
+mod wire;
 
 pub use error::Error;
 pub use flood::Flood;

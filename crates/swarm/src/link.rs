@@ -1,22 +1,24 @@
 //! One light minion's way to the master: signing in, asking, and asking again, with a stock minion's patience.
+//!
+//! As with a stock minion, one request follows the other: while one waits for its answer, the next one waits too.
 
-use crate::access::{Access, Answer, Asking, ENC, SIG};
+use crate::access::{Answer, Asking};
 use crate::chance::Chance;
 use crate::clock;
 use crate::keys::Key;
+use crate::load::{Load, Sender};
 use crate::swarm::Shared;
+use crate::wire::{self, Connection};
 use bytes::Bytes;
 use saltern_core::ids::MinionId;
 use saltern_core::value::{Map, Value};
 use saltern_wire::crypto::Crypticle;
-use saltern_wire::envelope::{self, RequestHead, Verdict};
+use saltern_wire::envelope::{self, Verdict};
 use saltern_wire::limits::Decode;
 use saltern_wire::load::Nonce;
 use saltern_wire::msgpack;
-use saltern_wire::zmtp::requester::Requester;
-use saltern_wire::zmtp::subscriber::Subscriber;
 use saltern_wire::zmtp::{self, Waiting};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -39,40 +41,31 @@ pub(crate) struct GaveUp;
 
 /// The way to the master.
 pub(crate) struct Link {
+    pub(crate) id: MinionId,
+    pub(crate) chance: Chance,
     swarm: Arc<Shared>,
-    id: MinionId,
     key: Arc<Key>,
-    state: Mutex<State>,
-    /// One sign-in at a time; who waits takes what it brings
-    signing_in: tokio::sync::Mutex<()>,
-}
-
-struct State {
+    sender: Sender,
     session: Option<Arc<Crypticle>>,
-    requester: Option<Requester>,
-    chance: Chance,
+    connection: Option<Connection>,
 }
 
 impl Link {
     pub(crate) fn new(swarm: Arc<Shared>, index: usize) -> Self {
-        let state = State { session: None, requester: None, chance: Chance::new(swarm.options.seed, index) };
+        let (id, key) = (swarm.ids[index].clone(), swarm.keys[index % swarm.keys.len()].clone());
         Self {
-            id: swarm.ids[index].clone(),
-            key: swarm.keys[index % swarm.keys.len()].clone(),
+            sender: Sender::new(&id, &key.token),
+            chance: Chance::new(swarm.options.seed, index),
+            id,
             swarm,
-            state: Mutex::new(state),
-            signing_in: tokio::sync::Mutex::default(),
+            key,
+            session: None,
+            connection: None,
         }
     }
 
-    /// Signs in, however long it takes. `stale` is the session that did not work: whoever comes second takes the new one.
-    pub(crate) async fn sign_in(&self, stale: Option<&Arc<Crypticle>>) -> Result<Arc<Crypticle>, Rejected> {
-        let _turn = self.signing_in.lock().await;
-        if let Some(session) = self.session()
-            && stale.is_none_or(|stale| !Arc::ptr_eq(stale, &session))
-        {
-            return Ok(session);
-        }
+    /// Signs in, however long it takes.
+    pub(crate) async fn sign_in(&mut self) -> Result<Arc<Crypticle>, Rejected> {
         let patience = self.swarm.options.patience;
         loop {
             for _ in 0..patience.tries {
@@ -82,8 +75,8 @@ impl Link {
                 match answer {
                     Some(Answer::Accepted(session, access)) => {
                         self.swarm.tally.sign_ins.add();
-                        self.lock().session = Some(session.clone());
                         self.swarm.set_access(access);
+                        self.session = Some(session.clone());
                         return Ok(session);
                     }
                     Some(Answer::Refused(Verdict::Rejected)) => {
@@ -101,21 +94,21 @@ impl Link {
         }
     }
 
-    async fn try_to_sign_in(&self, patience: Duration) -> Option<Answer> {
-        let tally = &self.swarm.tally;
-        let asking = Asking::new(&self.id, &self.key, self.swarm.access());
+    async fn try_to_sign_in(&mut self, patience: Duration) -> Option<Answer> {
+        let (id, key, swarm) = (self.id.clone(), self.key.clone(), self.swarm.clone());
+        let asking = Asking::new(&id, &key, swarm.access());
         let request = asking.request().ok()?;
-        tally.asks_to_sign_in();
+        swarm.tally.asks_to_sign_in();
         match self.exchange(request, patience).await {
-            Ok(reply) => match asking.answer(reply) {
-                Ok(answer) => Some(answer),
-                Err(_) => {
-                    tally.error("sign_in_answer_refused");
-                    None
+            Ok(reply) => {
+                let answer = asking.answer(reply);
+                if answer.is_err() {
+                    swarm.tally.error("sign_in_answer_refused");
                 }
-            },
+                answer.ok()
+            }
             Err(error) => {
-                tally.error(match kind(&error) {
+                swarm.tally.error(match wire::kind(&error) {
                     "no_answer" => "sign_in_without_answer",
                     other => other,
                 });
@@ -125,17 +118,17 @@ impl Link {
     }
 
     /// Subscribes where the master publishes.
-    pub(crate) async fn subscribe(&self) -> Result<Subscriber, GaveUp> {
+    pub(crate) async fn subscribe(&self) -> Result<Connection, GaveUp> {
         let access = self.swarm.access().ok_or(GaveUp)?;
         let address = format!("{}:{}", self.swarm.options.master, access.publish_port);
-        Subscriber::connect(address, self.swarm.wire.clone()).await.map_err(|error| {
-            self.swarm.tally.error(kind(&error));
+        wire::subscribe(&address, &self.swarm.wire).await.map_err(|error| {
+            self.swarm.tally.error(wire::kind(&error));
             GaveUp
         })
     }
 
     /// Sends a load and waits until the master has confirmed it; as often, and as long, as a stock minion.
-    pub(crate) async fn send(&self, load: Map) -> Result<(), GaveUp> {
+    pub(crate) async fn send(&mut self, load: &Load) -> Result<(), GaveUp> {
         self.ask(load, |session, nonce, reply| {
             envelope::open_reply(session, nonce, reply, &Decode::after_auth()).map(drop)
         })
@@ -143,17 +136,16 @@ impl Link {
     }
 
     /// Sends the grains and fetches the pillar. What is in it is nobody's here, and to open it costs an RSA operation.
-    pub(crate) async fn fetch_pillar(&self, grains: Map) -> Result<(), GaveUp> {
-        let mut load = Map::with_capacity(12);
+    pub(crate) async fn fetch_pillar(&mut self, grains: Map) -> Result<(), GaveUp> {
+        let mut load = Map::with_capacity(8);
         load.push("cmd", "_pillar");
-        load.push("id", &self.id);
         load.push("grains", grains);
         load.push("saltenv", Value::Nil);
         load.push("pillarenv", Value::Nil);
         load.push("pillar_override", Map::new());
         load.push("extra_minion_data", Map::new());
         load.push("ver", "2");
-        self.ask(load, |_, _, reply| match msgpack::decode(reply, &Decode::after_auth())? {
+        self.ask(&Load::new(&load), |_, _, reply| match msgpack::decode(reply, &Decode::after_auth())? {
             Value::Map(map) if map.get("pillar").is_some() => Ok(()),
             _ => Err(envelope::Error::BadLoad),
         })
@@ -161,117 +153,86 @@ impl Link {
     }
 
     /// Tells the master of an event.
-    pub(crate) async fn fire(&self, tag: String, data: Value) -> Result<(), GaveUp> {
-        let mut load = Map::with_capacity(9);
+    pub(crate) async fn fire(&mut self, tag: String, data: Value) -> Result<(), GaveUp> {
+        let mut load = Map::with_capacity(4);
         load.push("cmd", "_minion_event");
-        load.push("id", &self.id);
         load.push("tag", tag);
         load.push("data", data);
         load.push("pretag", Value::Nil);
-        self.send(load).await
+        self.send(&Load::new(&load)).await
     }
 
     async fn ask(
-        &self,
-        load: Map,
+        &mut self,
+        load: &Load,
         open: impl Fn(&Crypticle, &Nonce, Bytes) -> Result<(), envelope::Error>,
     ) -> Result<(), GaveUp> {
-        let tally = &self.swarm.tally;
-        let mut session = match self.session() {
-            Some(session) => session,
-            None => self.sign_in(None).await.map_err(|Rejected| GaveUp)?,
+        let mut session = match &self.session {
+            Some(session) => session.clone(),
+            None => self.sign_in().await.map_err(|Rejected| GaveUp)?,
         };
         for _ in 0..TRIES {
             let nonce = Nonce::generate();
-            let request = self.sealed(&session, nonce, load.clone())?;
-            let wait = LEAST_WAIT + MORE_WAIT.mul_f64(self.chance(Chance::fraction));
+            let request = self.sender.request(&session, load, &nonce, clock::now());
+            let wait = LEAST_WAIT + MORE_WAIT.mul_f64(self.chance.fraction());
             match self.exchange(request, wait).await {
                 Ok(reply) => match open(&session, &nonce, reply) {
                     Ok(()) => return Ok(()),
                     Err(envelope::Error::BadLoad | envelope::Error::Crypto(_)) => {
-                        tally.error("session_refused");
-                        session = self.sign_in(Some(&session)).await.map_err(|Rejected| GaveUp)?;
+                        self.swarm.tally.error("session_refused");
+                        session = self.sign_in().await.map_err(|Rejected| GaveUp)?;
                     }
-                    Err(_) => tally.error("answer_refused"),
+                    Err(_) => self.swarm.tally.error("answer_refused"),
                 },
-                Err(error) => tally.error(kind(&error)),
+                Err(error) => self.swarm.tally.error(wire::kind(&error)),
             }
         }
         Err(GaveUp)
     }
 
-    fn sealed(&self, session: &Crypticle, nonce: Nonce, load: Map) -> Result<Bytes, GaveUp> {
-        let head = RequestHead {
-            id: &self.id,
-            nonce,
-            now: clock::now(),
-            token: &self.key.token,
-            enc_algo: ENC,
-            sig_algo: SIG,
-            sign_with: None,
-        };
-        envelope::request(session, &head, load).map_err(|_| GaveUp)
-    }
-
-    async fn exchange(&self, request: Bytes, patience: Duration) -> Result<Bytes, zmtp::Error> {
+    async fn exchange(&mut self, request: Bytes, patience: Duration) -> Result<Bytes, zmtp::Error> {
         let deadline = Instant::now() + patience;
-        let requester = self.requester(deadline).await?;
-        requester.request(request, deadline.saturating_duration_since(Instant::now())).await
+        // Taken out: unless a reply comes, the connection ends with this exchange.
+        let taken = self.connection.take();
+        let exchange = async {
+            let mut connection = match taken {
+                Some(connection) => connection,
+                None => self.connect(deadline).await?,
+            };
+            let reply = wire::exchange(&mut connection, request).await?;
+            Ok((connection, reply))
+        };
+        let exchanged = tokio::time::timeout_at(deadline, exchange).await;
+        let (connection, reply) = exchanged.unwrap_or(Err(zmtp::Error::TimedOut(Waiting::Reply)))?;
+        self.connection = Some(connection);
+        Ok(reply)
     }
 
-    /// The connection for requests; opened until `deadline` where there is none.
-    async fn requester(&self, deadline: Instant) -> Result<Requester, zmtp::Error> {
-        if let Some(requester) = self.lock().requester.clone() {
-            return Ok(requester);
-        }
+    async fn connect(&self, deadline: Instant) -> Result<Connection, zmtp::Error> {
         let address = format!("{}:{}", self.swarm.options.master, self.swarm.options.ret_port);
         let mut pause = FIRST_PAUSE;
         loop {
-            match Requester::connect(&address, self.swarm.wire.clone()).await {
-                Ok(requester) => {
-                    self.lock().requester = Some(requester.clone());
-                    return Ok(requester);
-                }
-                Err(error) if Instant::now() + pause >= deadline => return Err(error),
-                Err(_) => tokio::time::sleep(pause).await,
+            match wire::connect(&address, &self.swarm.wire).await {
+                Err(_) if Instant::now() + pause < deadline => tokio::time::sleep(pause).await,
+                connected => return connected,
             }
             pause = (pause * 2).min(LAST_PAUSE);
         }
     }
 
+    /// Answers the master's heartbeats between requests; ends when the connection is lost. May be dropped at any time.
+    pub(crate) async fn stay_connected(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.idle().await;
+            self.connection = None;
+        } else {
+            std::future::pending().await
+        }
+    }
+
     /// Drops session and connection, as a minion does that has lost the master.
-    pub(crate) fn forget(&self) {
-        let mut state = self.lock();
-        state.session = None;
-        state.requester = None;
-    }
-
-    pub(crate) fn session(&self) -> Option<Arc<Crypticle>> {
-        self.lock().session.clone()
-    }
-
-    /// What is known of the master now.
-    pub(crate) fn access(&self) -> Option<Arc<Access>> {
-        self.swarm.access()
-    }
-
-    /// Draws from this minion's chance.
-    pub(crate) fn chance<T>(&self, draw: impl FnOnce(&mut Chance) -> T) -> T {
-        draw(&mut self.lock().chance)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The name under which a transport's failure is counted.
-pub(crate) fn kind(error: &zmtp::Error) -> &'static str {
-    match error {
-        zmtp::Error::Closed => "connection_lost",
-        zmtp::Error::Connect { .. } => "connection_refused",
-        zmtp::Error::TimedOut(Waiting::Reply) => "no_answer",
-        zmtp::Error::TimedOut(_) => "transport_too_slow",
-        _ => "transport_failed",
+    pub(crate) fn forget(&mut self) {
+        self.session = None;
+        self.connection = None;
     }
 }

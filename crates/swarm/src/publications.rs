@@ -4,6 +4,8 @@
 //! is a comparison of bytes.
 
 use crate::access::Access;
+use crate::answer;
+use crate::load::Load;
 use crate::tally::{Record, Tally};
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -24,7 +26,8 @@ pub(crate) struct Job {
     pub(crate) record: Arc<Record>,
     pub(crate) fun: Value,
     pub(crate) arg: Value,
-    pub(crate) user: Option<Value>,
+    /// What every minion returns, unless it depends on the minion
+    pub(crate) usual: Option<Load>,
     /// Whether it asks for an acknowledgement
     pub(crate) asks_ack: bool,
     matcher: Matcher,
@@ -43,6 +46,8 @@ pub(crate) struct Fleet<'a> {
     /// How many of them answer; they come first
     pub(crate) answering: usize,
     pub(crate) grains: &'a Map,
+    /// What a job of any size returns
+    pub(crate) padding: &'a ByteString,
 }
 
 /// The publications seen lately.
@@ -56,14 +61,14 @@ impl Publications {
     /// Opens a publication, or finds it opened. Nothing if it is not a job that can be read.
     pub(crate) fn open(
         &self,
-        frame: Bytes,
+        frame: &Bytes,
         access: &Access,
         tally: &Tally,
         fleet: &Fleet<'_>,
     ) -> Result<Option<Arc<Job>>, envelope::Error> {
         // Held while it is opened: two thousand minions that get the same frame at once wait for one of them.
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, job)) = recent.iter().rev().find(|(known, _)| *known == frame) {
+        if let Some((_, job)) = recent.iter().rev().find(|(known, _)| known == frame) {
             return Ok(job.clone());
         }
         let with = Subscription {
@@ -81,7 +86,7 @@ impl Publications {
         if recent.len() == RECENT {
             recent.pop_front();
         }
-        recent.push_back((frame, job.clone()));
+        recent.push_back((frame.clone(), job.clone()));
         Ok(job)
     }
 }
@@ -95,11 +100,14 @@ fn read(mut load: Map, tally: &Tally, fleet: &Fleet<'_>) -> Option<Job> {
     let asks_ack = load.get("start_event").is_some_and(Value::is_truthy)
         || load.get("module_executors").is_some_and(Value::is_truthy);
     let meant = || fleet.ids.iter().take(fleet.answering).filter(|id| matches(&matcher, id, fleet.grains)).count();
+    let fun = load.get("fun")?.clone();
+    let arg = load.get("arg").cloned().unwrap_or_else(|| Value::List(Vec::new()));
+    let usual = answer::usual(&fun, &arg, fleet.padding);
     Some(Job {
         record: tally.record(&jid, fleet.ids.len(), || meant() as u64),
-        fun: load.remove("fun")?,
-        arg: load.remove("arg").unwrap_or_else(|| Value::List(Vec::new())),
-        user: load.remove("user"),
+        usual: usual.map(|value| Load::new(&answer::return_load(&jid, &fun, &arg, value, false))),
+        fun,
+        arg,
         asks_ack,
         matcher,
     })
@@ -151,11 +159,6 @@ impl Facts for View<'_> {
     }
 }
 
-/// The text of a jid, for loads.
-pub(crate) fn jid_of(job: &Job) -> ByteString {
-    job.record.jid.clone()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,7 +174,7 @@ mod tests {
             ("tgt_type", kind.into()),
             ("start_event", true.into()),
         ]);
-        let fleet = Fleet { ids: &ids, answering: 2, grains: &grains };
+        let fleet = Fleet { ids: &ids, answering: 2, grains: &grains, padding: &ByteString::new() };
         read(load.as_map().unwrap().clone(), &Tally::new(), &fleet)
     }
 

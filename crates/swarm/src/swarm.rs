@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     /// What a job of any size returns
     pub(crate) padding: ByteString,
     pub(crate) tally: Tally,
-    pub(crate) wire: zmtp::Options,
+    pub(crate) wire: Arc<zmtp::Options>,
     /// Cancelled when the first minion has met the master
     pub(crate) first_contact: CancellationToken,
     access: RwLock<Option<Arc<Access>>>,
@@ -47,8 +47,9 @@ impl Shared {
     }
 
     /// The job in a publication, opened once for all.
-    pub(crate) fn open(&self, frame: Bytes, access: &Access) -> Result<Option<Arc<Job>>, envelope::Error> {
-        let fleet = Fleet { ids: &self.ids, answering: self.options.answering(), grains: &self.grains };
+    pub(crate) fn open(&self, frame: &Bytes, access: &Access) -> Result<Option<Arc<Job>>, envelope::Error> {
+        let fleet =
+            Fleet { ids: &self.ids, answering: self.options.answering(), grains: &self.grains, padding: &self.padding };
         self.publications.open(frame, access, &self.tally, &fleet)
     }
 }
@@ -97,7 +98,7 @@ impl Swarm {
             keys,
             tally: Tally::new(),
             // A stock minion sends no heartbeats by itself.
-            wire: zmtp::Options { heartbeat_interval: Duration::ZERO, ..zmtp::Options::default() },
+            wire: Arc::new(zmtp::Options { heartbeat_interval: Duration::ZERO, ..zmtp::Options::default() }),
             first_contact: CancellationToken::new(),
             access: RwLock::default(),
             publications: Publications::default(),

@@ -81,7 +81,10 @@ async fn all_present(app: &App, wanted: usize) {
     loop {
         pause.tick().await;
         let present = app.minions(None).await.map_or(0, |minions| {
-            minions.iter().filter(|minion| matches!(minion.presence, Presence::Present(_)) && minion.started.is_some()).count()
+            minions
+                .iter()
+                .filter(|minion| matches!(minion.presence, Presence::Present(_)) && minion.started.is_some())
+                .count()
         });
         if present >= wanted {
             return;
@@ -116,8 +119,11 @@ fn default_data_dir() -> Result<PathBuf, Failure> {
 }
 
 fn config(data_dir: &Path) -> Result<Config, Failure> {
-    let text = |path: &Path| path.to_str().map(Value::from).ok_or_else(|| Failure::usage("--data-dir: the path is not UTF-8"));
-    let roots = |name: &str| Ok::<_, Failure>(Value::map([("base", Value::List(vec![text(&data_dir.join("srv").join(name))?]))]));
+    let text =
+        |path: &Path| path.to_str().map(Value::from).ok_or_else(|| Failure::usage("--data-dir: the path is not UTF-8"));
+    let roots = |name: &str| {
+        Ok::<_, Failure>(Value::map([("base", Value::List(vec![text(&data_dir.join("srv").join(name))?]))]))
+    };
     let (publish_port, ret_port) = ports();
     let overrides = vec![
         ("data_dir".into(), text(data_dir)?),
@@ -151,7 +157,10 @@ fn minion_config(data_dir: &Path, number: u16, serving: &serve::Serving) -> Resu
 fn sample_tree(data_dir: &Path) -> Result<(), Failure> {
     const FILES: [(&str, &str); 4] = [
         ("srv/salt/top.sls", "base:\n  '*':\n    - hello\n"),
-        ("srv/salt/hello.sls", "/tmp/hello-from-saltern:\n  file.managed:\n    - contents: {{ pillar.get('greeting', 'hello') }}\n"),
+        (
+            "srv/salt/hello.sls",
+            "/tmp/hello-from-saltern:\n  file.managed:\n    - contents: {{ pillar.get('greeting', 'hello') }}\n",
+        ),
         ("srv/pillar/top.sls", "base:\n  '*':\n    - greeting\n"),
         ("srv/pillar/greeting.sls", "greeting: hello, {{ grains['id'] }}\n"),
     ];

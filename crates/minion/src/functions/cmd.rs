@@ -27,7 +27,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cmd.exec_code_all",
         params: params::EXEC_CODE,
-        doc: "Run a piece of code with the interpreter named by 'lang'; give its number, exit code and both streams.\n\n\
+        doc: "Run a piece of code with the interpreter 'lang'; give its number, exit code and both streams.\n\n\
+              \
               CLI Example:\n\n    saltern run '*' cmd.exec_code_all sh 'echo $HOSTNAME'\n",
         run: |call| async move { Ok(script::exec_code(&call).await?.into_map(&call)) }.boxed(),
     },
@@ -40,7 +41,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cmd.retcode",
         params: params::RETCODE,
-        doc: "Run a command and give its exit code.\n\nCLI Example:\n\n    saltern run '*' cmd.retcode 'test -e /etc/hosts'\n",
+        doc: "Run a command and give its exit code.\n\n\
+              CLI Example:\n\n    saltern run '*' cmd.retcode 'test -e /etc/hosts'\n",
         run: |call| {
             async move {
                 let ran = run(&call, line(&call)?, true).await?;
@@ -49,12 +51,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             .boxed()
         },
     },
-    Function {
-        name: "cmd.run",
-        params: params::RUN,
-        doc: RUN_DOC,
-        run: |call| cmd_run(call).boxed(),
-    },
+    Function { name: "cmd.run", params: params::RUN, doc: RUN_DOC, run: |call| cmd_run(call).boxed() },
     Function {
         name: "cmd.run_all",
         params: params::RUN_ALL,
@@ -73,9 +70,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         params: params::RUN_BG,
         doc: "Start a command and leave it alone; give its number. It goes on when the job has ended.\n\n\
               CLI Example:\n\n    saltern run '*' cmd.run_bg 'sleep 3600'\n",
-        run: |call| {
-            async move { Ok(Value::map([("pid", start(&call, line(&call)?).await?)]).into()) }.boxed()
-        },
+        run: |call| async move { Ok(Value::map([("pid", start(&call, line(&call)?).await?)]).into()) }.boxed(),
     },
     Function {
         name: "cmd.run_stderr",

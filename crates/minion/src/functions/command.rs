@@ -205,6 +205,11 @@ pub(crate) fn operand(call: &Call, name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// Does what waits for files and programs where it holds up nobody.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Failure::Exception(error.to_string()))
+}
+
 /// Whether there is a program at this path.
 pub(super) fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

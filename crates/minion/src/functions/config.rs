@@ -27,8 +27,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("omit_master", "False"),
             Param::Optional("omit_grains", "False"),
         ],
-        doc: "Give the value under a key: of the configuration, else of the grains, else of the pillar, else of the master's \
-              configuration if pillar has it, else the default.\n\n\
+        doc: "Give the value under a key: of the configuration, else of the grains, else of the pillar, else of the \
+              master's configuration if pillar has it, else the default.\n\n\
               merge\n    'recurse' or 'overwrite': all of them merged, the first ones over the later ones\n\n\
               CLI Example:\n\n    saltern run '*' config.get app:port default=80\n",
         run: |call| call.at_once(get),
@@ -51,7 +51,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("omit_all", "False"),
             Param::Optional("wildcard", "False"),
         ],
-        doc: "Give the value under a top-level key, looked for as config.get does; with wildcard, all keys that fit.\n\n\
+        doc: "Give the value under a top-level key, looked for as config.get does; or all keys that fit.\n\n\
+              \
               CLI Example:\n\n    saltern run '*' config.option 'mine_*' wildcard=True\n",
         run: |call| call.at_once(option),
     },
@@ -135,14 +136,16 @@ mod tests {
         let opts = map([("a", "opts".into()), ("tree", tree("opts"))]);
         let grains = map([("a", "grains".into()), ("b", "grains".into()), ("tree", tree("grains"))]);
         let master = Value::map([("c", "master"), ("d", "master")]);
-        let pillar = map([("b", "pillar".into()), ("c", "pillar".into()), ("tree", tree("pillar")), ("master", master)]);
+        let pillar =
+            map([("b", "pillar".into()), ("c", "pillar".into()), ("tree", tree("pillar")), ("master", master)]);
         Bench::with(opts, grains, pillar)
     }
 
     #[tokio::test]
     async fn the_first_place_that_knows_it_answers() {
         let bench = bench();
-        for (key, value) in [("a", "opts"), ("b", "grains"), ("c", "pillar"), ("d", "master"), ("x", ""), ("id", "m1")] {
+        for (key, value) in [("a", "opts"), ("b", "grains"), ("c", "pillar"), ("d", "master"), ("x", ""), ("id", "m1")]
+        {
             assert_eq!(bench.call("config.get", &[key.into()], &[]).await, value.into(), "{key}");
             assert_eq!(bench.call("config.option", &[key.into()], &[]).await, value.into(), "{key}");
         }
@@ -163,6 +166,9 @@ mod tests {
     async fn keys_can_be_patterns() {
         let found = bench().call("config.option", &["[ab]".into()], &[("wildcard", true.into())]).await;
         assert_eq!(found, Value::map([("a", "opts"), ("b", "grains")]));
-        assert_eq!(bench().call("config.option", &["z*".into()], &[("wildcard", true.into())]).await, Map::new().into());
+        assert_eq!(
+            bench().call("config.option", &["z*".into()], &[("wildcard", true.into())]).await,
+            Map::new().into()
+        );
     }
 }

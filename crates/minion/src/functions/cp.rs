@@ -1,5 +1,8 @@
 //! `cp.*`: files of the master on this machine.
 
+#[cfg(test)]
+mod tests;
+
 use super::call::Answer;
 use super::{Call, Context, Digest, Failure, Function, Param};
 use crate::fileclient::{FileClient, Source, cache_dir, cached_path, inside, listing};
@@ -19,7 +22,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cp.cache_dest",
         params: &[Param::Required("url"), SALTENV],
-        doc: "Tell where a file would be in the cache.\n\nCLI Example:\n\n    saltern run '*' cp.cache_dest salt://my/file\n",
+        doc: "Tell where a file would be in the cache.\n\n\
+              CLI Example:\n\n    saltern run '*' cp.cache_dest salt://my/file\n",
         run: |call| call.at_once(cache_dest),
     },
     Function {
@@ -99,7 +103,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("gzip", "None"),
             Param::Keywords("kwargs"),
         ],
-        doc: "Copy a file of the master to a place here; give that place, or nothing if the master does not have it.\n\n\
+        doc: "Copy a file of the master to a place here; give that place, or nothing if there is no such file.\n\n\
+              \
               CLI Example:\n\n    saltern run '*' cp.get_file salt://path/to/file /minion/dest makedirs=True\n",
         run: |call| async move { get_file(&call, &client(&call)?).await }.boxed(),
     },
@@ -153,7 +158,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cp.list_master_symlinks",
         params: &[SALTENV, PREFIX],
-        doc: "List the links of the master, and where they lead.\n\nCLI Example:\n\n    saltern run '*' cp.list_master_symlinks\n",
+        doc: "List the links of the master, and where they lead.\n\n\
+              CLI Example:\n\n    saltern run '*' cp.list_master_symlinks\n",
         run: |call| {
             async move {
                 let load = listing(&saltenv(&call)?, &call.opt_text("prefix")?.unwrap_or_default());
@@ -294,7 +300,9 @@ fn pattern(call: &Call, param: &str) -> Result<Option<Pattern>, Failure> {
     let Some(text) = call.opt_text(param)? else { return Ok(None) };
     Ok(Some(match text.strip_prefix("E@") {
         None => Pattern::Glob(Glob::new(&text)),
-        Some(regex) => Pattern::Regex(regex::Regex::new(regex).map_err(|error| Failure::Invocation(error.to_string()))?),
+        Some(regex) => {
+            Pattern::Regex(regex::Regex::new(regex).map_err(|error| Failure::Invocation(error.to_string()))?)
+        }
     }))
 }
 
@@ -383,7 +391,8 @@ async fn hash_file(call: &Call) -> Answer {
 
 fn is_cached(call: &Call) -> Answer {
     let (url, env) = (call.text("path")?, saltenv(call)?);
-    let source = Source::parse(&url, &env).unwrap_or_else(|| Source { path: url.trim_start_matches(['|', '/']).into(), env });
+    let source =
+        Source::parse(&url, &env).unwrap_or_else(|| Source { path: url.trim_start_matches(['|', '/']).into(), env });
     let place = cached_path(&cache_dir(&call.context.data_dir), &source).ok().filter(|place| place.exists());
     Ok(place.map_or_else(|| "".into(), |place| text(&place)).into())
 }
@@ -395,7 +404,8 @@ async fn list(call: &Call, what: &'static str) -> Answer {
 
 async fn list_states(call: &Call, client: &FileClient) -> Answer {
     let names = client.list("_file_list", &saltenv(call)?, "").await?;
-    let state = |name: &String| Some(name.strip_suffix("/init.sls").or_else(|| name.strip_suffix(".sls"))?.replace('/', "."));
+    let state =
+        |name: &String| Some(name.strip_suffix("/init.sls").or_else(|| name.strip_suffix(".sls"))?.replace('/', "."));
     let mut states: Vec<String> = names.iter().filter_map(state).collect();
     states.sort();
     states.dedup();
@@ -416,99 +426,4 @@ fn list_minion(call: &Call) -> Answer {
     }
     files.sort();
     Ok(files.iter().map(|path| text(path)).collect::<Vec<_>>().into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fileclient::testing;
-    use crate::functions::find;
-    use crate::functions::testing::Bench;
-
-    /// A call with its arguments bound, for code that takes the way to the master from the test.
-    fn bound(bench: &Bench, name: &str, args: &[&str], kwargs: &[(&str, Value)]) -> Call {
-        let kwargs = kwargs.iter().map(|(key, value)| (Value::from(*key), value.clone())).collect();
-        let args = args.iter().map(|arg| Value::from(*arg)).collect();
-        Call::bind(find(name).unwrap(), bench.context.clone(), args, kwargs).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_file_goes_where_it_is_told() {
-        let bench = Bench::new();
-        let client = testing::client(&testing::tree(&[("web/index.html", "hi")]), &bench.context.data_dir);
-        let dest = bench.at("");
-        let call = bound(&bench, "cp.get_file", &["salt://web/index.html", &dest], &[]);
-        let place = get_file(&call, &client).await.unwrap().value;
-        assert_eq!(place, bench.at("index.html").into());
-        assert_eq!(std::fs::read_to_string(bench.at("index.html")).unwrap(), "hi");
-    }
-
-    #[tokio::test]
-    async fn folders_are_made_only_when_asked_for() {
-        let bench = Bench::new();
-        let client = testing::client(&testing::tree(&[("f", "hi")]), &bench.context.data_dir);
-        let dest = bench.at("a/b/f");
-        let call = bound(&bench, "cp.get_file", &["salt://f", &dest], &[]);
-        assert_eq!(get_file(&call, &client).await.unwrap().value, false.into());
-        let call = bound(&bench, "cp.get_file", &["salt://f", &dest], &[("makedirs", true.into())]);
-        assert_eq!(get_file(&call, &client).await.unwrap().value, dest.as_str().into());
-        let call = bound(&bench, "cp.get_file", &["salt://nowhere", &dest], &[]);
-        assert_eq!(get_file(&call, &client).await.unwrap().value, "".into());
-    }
-
-    #[tokio::test]
-    async fn a_folder_brings_its_own_name_and_not_its_neighbours() {
-        let bench = Bench::new();
-        let files = [("a/web/x", "1"), ("a/web/sub/y", "2"), ("a/webby/z", "3")];
-        let client = testing::client(&testing::tree(&files), &bench.context.data_dir);
-        let call = bound(&bench, "cp.get_dir", &["salt://a/web", &bench.at("d")], &[]);
-        let places = get_dir(&call, &client).await.unwrap().value;
-        assert_eq!(places, Value::list([bench.at("d/web/sub/y"), bench.at("d/web/x")]));
-        assert_eq!(std::fs::read_to_string(bench.at("d/web/sub/y")).unwrap(), "2");
-    }
-
-    #[tokio::test]
-    async fn names_that_lead_out_of_the_folder_are_refused() {
-        let bench = Bench::new();
-        let client = testing::client(&testing::tree(&[("web/../../x", "1")]), &bench.context.data_dir);
-        let call = bound(&bench, "cp.get_dir", &["salt://web", &bench.at("d")], &[]);
-        assert!(get_dir(&call, &client).await.is_err());
-        assert!(!bench.path().join("x").exists());
-    }
-
-    #[tokio::test]
-    async fn the_cache_can_be_listed_and_chosen_by_pattern() {
-        let bench = Bench::new();
-        let files = [("web/a.conf", "1"), ("web/b.txt", "2"), ("top.sls", ""), ("web/init.sls", "")];
-        let client = testing::client(&testing::tree(&files), &bench.context.data_dir);
-        let call = bound(&bench, "cp.cache_dir", &["salt://web"], &[("include_pat", "*.conf".into())]);
-        let place = bench.at("data/cache/files/base/web/a.conf");
-        assert_eq!(cache_folder(&call, &client).await.unwrap().value, Value::list([place.as_str()]));
-        assert_eq!(bench.call("cp.list_minion", &[], &[]).await, Value::list([place.as_str()]));
-        assert_eq!(bench.call("cp.is_cached", &["salt://web/a.conf".into()], &[]).await, place.as_str().into());
-        assert_eq!(bench.call("cp.is_cached", &["salt://web/b.txt".into()], &[]).await, "".into());
-        assert_eq!(bench.call("cp.cache_dest", &["salt://web/a.conf".into()], &[]).await, place.as_str().into());
-        let call = bound(&bench, "cp.list_states", &[], &[]);
-        assert_eq!(list_states(&call, &client).await.unwrap().value, Value::list(["top", "web"]));
-    }
-
-    #[tokio::test]
-    async fn paths_of_this_machine_are_their_own_copies() {
-        let bench = Bench::new();
-        std::fs::write(bench.at("f"), "abc").unwrap();
-        let file = Value::from(bench.at("f"));
-        assert_eq!(bench.call("cp.cache_file", &[file.clone()], &[]).await, file);
-        assert_eq!(bench.call("cp.get_file_str", &[file.clone()], &[]).await, "abc".into());
-        let hash = bench.call("cp.hash_file", &[file], &[]).await;
-        assert_eq!(hash.get("hash_type"), Some(&"sha256".into()));
-        assert_eq!(bench.call("cp.hash_file", &["/nowhere".into()], &[]).await, Value::Map(Map::new()));
-    }
-
-    #[tokio::test]
-    async fn other_addresses_are_refused_by_name() {
-        let failed = Bench::new().fail("cp.get_url", &["https://example.org/x".into(), "/tmp/x".into()], &[]).await;
-        assert_eq!(failed, "ERROR: https:// is not supported by this minion: only salt://, file:// and paths");
-        let failed = Bench::new().fail("cp.cache_file", &["salt://x".into()], &[]).await;
-        assert_eq!(failed, "ERROR: there is no master: this is a local call");
-    }
 }

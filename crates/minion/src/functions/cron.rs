@@ -3,8 +3,7 @@
 mod tab;
 
 use super::call::Answer;
-use super::command::{Command, operand};
-use super::user::blocking;
+use super::command::{Command, blocking, operand};
 use super::{Call, Failure, Function, Param, accounts};
 use futures_util::FutureExt;
 use saltern_core::value::Value;
@@ -30,7 +29,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cron.get_entry",
         params: &[USER, IDENTIFIER, Param::Optional("cmd", "None")],
-        doc: "Tell about one job, found by its identifier or its command; False if there is none.\n\nCLI Example:\n\n    saltern run '*' cron.get_entry root identifier=task1\n",
+        doc: "Tell about one job, found by its identifier or its command; False if there is none.\n\n\
+              CLI Example:\n\n    saltern run '*' cron.get_entry root identifier=task1\n",
         run: |call| async move { get_entry(&call).await }.boxed(),
     },
     Function {
@@ -60,7 +60,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cron.rm_env",
         params: &[USER, Param::Required("name")],
-        doc: "Remove a variable from a user's crontab: 'removed' or 'absent'.\n\nCLI Example:\n\n    saltern run '*' cron.rm_env root MAILTO\n",
+        doc: "Remove a variable from a user's crontab: 'removed' or 'absent'.\n\n\
+              CLI Example:\n\n    saltern run '*' cron.rm_env root MAILTO\n",
         run: |call| {
             async move {
                 let name = call.text("name")?;
@@ -72,13 +73,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cron.rm_job",
         params: RM_JOB,
-        doc: "Remove a job from a user's crontab, found by its command or its identifier, and by its fields where they are given:\n'removed' or 'absent'.\n\nCLI Example:\n\n    saltern run '*' cron.rm_job root /usr/local/weekly\n    saltern run '*' cron.rm_job root /usr/bin/foo dayweek=1\n",
+        doc: "Remove a job from a user's crontab, found by its command or its identifier, and by its fields where they are given:\n\
+              'removed' or 'absent'.\n\n\
+              CLI Example:\n\n    saltern run '*' cron.rm_job root /usr/local/weekly\n    saltern run '*' cron.rm_job root /usr/bin/foo dayweek=1\n",
         run: |call| async move { remove_job(&call).await }.boxed(),
     },
     Function {
         name: "cron.rm_special",
         params: &[USER, CMD, Param::Optional("special", "None"), IDENTIFIER],
-        doc: "Remove a job that runs at a special time: 'removed' or 'absent'.\n\nCLI Example:\n\n    saltern run '*' cron.rm_special root /usr/bin/foo\n",
+        doc: "Remove a job that runs at a special time: 'removed' or 'absent'.\n\n\
+              CLI Example:\n\n    saltern run '*' cron.rm_special root /usr/bin/foo\n",
         run: |call| {
             async move {
                 let (command, special, identifier) =
@@ -91,7 +95,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cron.set_env",
         params: &[USER, Param::Required("name"), Param::Optional("value", "None")],
-        doc: "Set a variable in a user's crontab: 'new', 'updated' or 'present'.\n\nCLI Example:\n\n    saltern run '*' cron.set_env root MAILTO user@example.com\n",
+        doc: "Set a variable in a user's crontab: 'new', 'updated' or 'present'.\n\n\
+              CLI Example:\n\n    saltern run '*' cron.set_env root MAILTO user@example.com\n",
         run: |call| async move { set_env(&call).await }.boxed(),
     },
     Function {
@@ -108,7 +113,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("comment", "None"),
             IDENTIFIER,
         ],
-        doc: "Set a job in a user's crontab: 'new', 'updated' or 'present'. A field may be 'random', or a range such as 2:5 to choose from.\n\nCLI Example:\n\n    saltern run '*' cron.set_job root '*' '*' '*' '*' 1 /usr/local/weekly\n",
+        doc: "Set a job in a user's crontab: 'new', 'updated' or 'present'. A field may be 'random', or a range such as 2:5 to choose from.\n\n\
+              CLI Example:\n\n    saltern run '*' cron.set_job root '*' '*' '*' '*' 1 /usr/local/weekly\n",
         run: |call| async move { set_job(&call).await }.boxed(),
     },
     Function {
@@ -121,7 +127,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("comment", "None"),
             IDENTIFIER,
         ],
-        doc: "Set a job that runs at a special time: 'new', 'updated' or 'present'.\n\nCLI Example:\n\n    saltern run '*' cron.set_special root @hourly 'echo foobar'\n",
+        doc: "Set a job that runs at a special time: 'new', 'updated' or 'present'.\n\n\
+              CLI Example:\n\n    saltern run '*' cron.set_special root @hourly 'echo foobar'\n",
         run: |call| {
             async move {
                 let when = When::Special(one_line(&call, "special")?);
@@ -241,7 +248,10 @@ mod tests {
 
     #[test]
     fn the_header_of_some_versions_is_left_out() {
-        let text = "# DO NOT EDIT THIS FILE - edit the master and reinstall.\n# (- installed on x)\n# (Cron version)\n0 1 * * * x\n";
+        let text = "# DO NOT EDIT THIS FILE - edit the master and reinstall.\n\
+            # (- installed on x)\n\
+            # (Cron version)\n\
+            0 1 * * * x\n";
         assert_eq!(without_header(text), "0 1 * * * x\n");
         assert_eq!(without_header("0 1 * * * x\n"), "0 1 * * * x\n");
     }

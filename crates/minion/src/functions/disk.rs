@@ -18,13 +18,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "disk.percent",
         params: ARGS,
-        doc: "Tell how full file systems are, in percent: of all, or of one mount point.\n\nCLI Example:\n\n    saltern run '*' disk.percent /var\n",
+        doc: "Tell how full file systems are, in percent: of all, or of one mount point.\n\n\
+              CLI Example:\n\n    saltern run '*' disk.percent /var\n",
         run: |call| async move { percent(&call).await }.boxed(),
     },
     Function {
         name: "disk.usage",
         params: ARGS,
-        doc: "Tell how much room file systems have. args are letters of df's options, such as h or H.\n\nCLI Example:\n\n    saltern run '*' disk.usage\n",
+        doc: "Tell how much room file systems have. args are letters of df's options, such as h or H.\n\n\
+              CLI Example:\n\n    saltern run '*' disk.usage\n",
         run: |call| async move { Ok(read_usage(&df(&call, "-P").await?).into()) }.boxed(),
     },
 ];
@@ -106,7 +108,10 @@ mod tests {
 
     #[test]
     fn usage_is_told_by_mount_point() {
-        let text = "Filesystem     1024-blocks     Used Available Capacity Mounted on\n/dev/vda         264212084 27287024  67998864      29% /\nshare with space      4        0         4       0% /mnt/a b\nnone                     0        0         0       - /proc/x\n";
+        let text = "Filesystem     1024-blocks     Used Available Capacity Mounted on\n\
+            /dev/vda         264212084 27287024  67998864      29% /\n\
+            share with space      4        0         4       0% /mnt/a b\n\
+            none                     0        0         0       - /proc/x\n";
         let told = Value::Map(read_usage(text));
         let root = Value::map([
             ("filesystem", "/dev/vda"),
@@ -123,7 +128,8 @@ mod tests {
     #[test]
     fn inodes_are_told_by_mount_point() {
         let told = Value::Map(read_inodes(
-            "Filesystem       Inodes  IUsed    IFree IUse% Mounted on\n/dev/vda       16777216 505969 16271247    4% /\n",
+            "Filesystem       Inodes  IUsed    IFree IUse% Mounted on\n\
+                /dev/vda       16777216 505969 16271247    4% /\n",
         ));
         let root = Value::map([
             ("inodes", "16777216"),

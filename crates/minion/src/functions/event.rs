@@ -16,8 +16,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "event.fire",
         params: &[Param::Required("data"), Param::Required("tag")],
-        doc: "Fire an event on this machine. This agent has no bus of its own that anybody could listen to, so the answer is \
-              always False; event.send reaches the master.\n\n\
+        doc: "Fire an event on this machine. This agent has no bus of its own that anybody could listen to, so the \
+              answer is always False; event.send reaches the master.\n\n\
               CLI Example:\n\n    saltern run '*' event.fire '{\"data\": \"here\"}' 'tag'\n",
         run: |call| call.at_once(|_| Ok(false.into())),
     },
@@ -51,7 +51,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
               with_env_opts\n    whether saltenv and pillarenv go along\n\n\
               CLI Example:\n\n    saltern run '*' event.send 'my/tag' code=42 with_grains='[os, id]'\n",
         run: |call| {
-            async move { fire(&call.context, &call.text("tag")?, body(&call).into(), call.get("preload")).await }.boxed()
+            async move { fire(&call.context, &call.text("tag")?, body(&call).into(), call.get("preload")).await }
+                .boxed()
         },
     },
 ];

@@ -1,17 +1,20 @@
 //! `file.*`: files and folders of this machine.
 //!
-//! `inspect` looks, `change` acts on whole files, `text` on what is in them, `search` finds them.
+//! `inspect` looks, `change` acts on whole files, `owner` says whose they are, `text` acts on what is in them, `search`
+//! finds them.
 
 mod change;
 mod diff;
 mod inspect;
+mod owner;
 mod search;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub(super) use change::FUNCTIONS as CHANGE;
 pub(super) use inspect::FUNCTIONS as INSPECT;
+pub(super) use owner::FUNCTIONS as OWNER;
 pub(super) use search::FUNCTIONS as SEARCH;
 pub(super) use text::FUNCTIONS as TEXT;
 

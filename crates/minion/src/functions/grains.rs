@@ -41,7 +41,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         run: |call| {
             call.at_once(|call| {
                 let grains = call.context.grains();
-                let grain = lookup::find(&grains, &call.text("key")?, lookup::COLON).map(python_text).unwrap_or_default();
+                let grain =
+                    lookup::find(&grains, &call.text("key")?, lookup::COLON).map(python_text).unwrap_or_default();
                 Ok((grain == python_text(call.given("value").unwrap_or(&Value::Nil))).into())
             })
         },
@@ -70,7 +71,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "grains.has_value",
         params: &[Param::Required("key")],
-        doc: "Tell whether there is a grain under a key.\n\nCLI Example:\n\n    saltern run '*' grains.has_value roles:0\n",
+        doc: "Tell whether there is a grain under a key.\n\n\
+              CLI Example:\n\n    saltern run '*' grains.has_value roles:0\n",
         run: |call| {
             call.at_once(|call| {
                 Ok(lookup::find(&call.context.grains(), &call.text("key")?, lookup::COLON).is_some().into())
@@ -152,8 +154,12 @@ mod tests {
 
     fn bench() -> Bench {
         let deep = Value::map([("a", Value::map([("b", 1)]))]);
-        let grains =
-            [("os_family", "Debian".into()), ("roles", Value::list(["web", "db"])), ("deep", deep), ("id", "m1".into())];
+        let grains = [
+            ("os_family", "Debian".into()),
+            ("roles", Value::list(["web", "db"])),
+            ("deep", deep),
+            ("id", "m1".into()),
+        ];
         Bench::with(Map::new(), map(grains), Map::new())
     }
 
@@ -184,7 +190,7 @@ mod tests {
     async fn a_map_is_chosen_from_merged_and_based() {
         let bench = bench();
         let one = Value::map([("Debian", "x"), ("default", "y")]);
-        assert_eq!(bench.call("grains.filter_by", &[one.clone()], &[]).await, "x".into());
+        assert_eq!(bench.call("grains.filter_by", std::slice::from_ref(&one), &[]).await, "x".into());
         assert_eq!(bench.call("grains.filter_by", &[one, "nope".into()], &[]).await, "y".into());
         let table = Value::map([
             ("Deb*", Value::map([("a", 1)])),

@@ -2,8 +2,8 @@
 
 use super::accounts::{self, Group};
 use super::call::Answer;
-use super::command::{Command, operand};
-use super::user::{blocking, group_names};
+use super::command::{Command, blocking, operand};
+use super::user::group_names;
 use super::{Call, Failure, Function, Param};
 use futures_util::FutureExt;
 use saltern_core::value::{Map, Value};
@@ -49,7 +49,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "group.deluser",
         params: &[NAME, USERNAME],
-        doc: "Take a user out of a group. True if the user is not in it afterwards.\n\nCLI Example:\n\n    saltern run '*' group.deluser foo bar\n",
+        doc: "Take a user out of a group. True if the user is not in it afterwards.\n\n\
+              CLI Example:\n\n    saltern run '*' group.deluser foo bar\n",
         run: |call| async move { remove_user(&call).await }.boxed(),
     },
     Function {
@@ -61,7 +62,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "group.info",
         params: &[NAME],
-        doc: "Tell about a group; an empty map if there is none of this name.\n\nCLI Example:\n\n    saltern run '*' group.info foo\n",
+        doc: "Tell about a group; an empty map if there is none of this name.\n\n\
+              CLI Example:\n\n    saltern run '*' group.info foo\n",
         run: |call| {
             call.blocking(|call| {
                 Ok(accounts::group(&call.text("name")?).map_or_else(Map::new, |group| told(&group)).into())
@@ -71,7 +73,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "group.members",
         params: &[NAME, Param::Required("members_list")],
-        doc: "Make these the members of a group, and no others. True if it worked.\n\nCLI Example:\n\n    saltern run '*' group.members foo 'user1,user2,user3'\n",
+        doc: "Make these the members of a group, and no others. True if it worked.\n\n\
+              CLI Example:\n\n    saltern run '*' group.members foo 'user1,user2,user3'\n",
         run: |call| {
             async move {
                 let members = group_names(call.get("members_list"))?.join(",");

@@ -27,19 +27,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "hashutil.md5_digest",
         params: TEXT,
-        doc: "Give the MD5 checksum of a text.\n\nCLI Example:\n\n    saltern run '*' hashutil.md5_digest 'get salted'\n",
+        doc: "Give the MD5 checksum of a text.\n\n\
+              CLI Example:\n\n    saltern run '*' hashutil.md5_digest 'get salted'\n",
         run: |call| call.at_once(|call| digest(call, "md5")),
     },
     Function {
         name: "hashutil.sha256_digest",
         params: TEXT,
-        doc: "Give the SHA-256 checksum of a text.\n\nCLI Example:\n\n    saltern run '*' hashutil.sha256_digest 'get salted'\n",
+        doc: "Give the SHA-256 checksum of a text.\n\n\
+              CLI Example:\n\n    saltern run '*' hashutil.sha256_digest 'get salted'\n",
         run: |call| call.at_once(|call| digest(call, "sha256")),
     },
     Function {
         name: "hashutil.sha512_digest",
         params: TEXT,
-        doc: "Give the SHA-512 checksum of a text.\n\nCLI Example:\n\n    saltern run '*' hashutil.sha512_digest 'get salted'\n",
+        doc: "Give the SHA-512 checksum of a text.\n\n\
+              CLI Example:\n\n    saltern run '*' hashutil.sha512_digest 'get salted'\n",
         run: |call| call.at_once(|call| digest(call, "sha512")),
     },
 ];

@@ -66,13 +66,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "match.pcre",
         params: BY_ID,
-        doc: "Tell whether the id fits a regular expression.\n\nCLI Example:\n\n    saltern run '*' match.pcre 'web\\d+'\n",
+        doc: "Tell whether the id fits a regular expression.\n\n\
+              CLI Example:\n\n    saltern run '*' match.pcre 'web\\d+'\n",
         run: |call| call.at_once(|call| is_match(call, "pcre")),
     },
     Function {
         name: "match.pillar",
         params: BY_DATA,
-        doc: "Tell whether a pillar value fits a pattern.\n\nCLI Example:\n\n    saltern run '*' match.pillar 'role:w*'\n",
+        doc: "Tell whether a pillar value fits a pattern.\n\n\
+              CLI Example:\n\n    saltern run '*' match.pillar 'role:w*'\n",
         run: |call| call.at_once(|call| is_match(call, "pillar")),
     },
     Function {
@@ -84,7 +86,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "match.search_by",
-        params: &[Param::Required("lookup"), Param::Optional("tgt_type", "'compound'"), Param::Optional("minion_id", "None")],
+        params: &[
+            Param::Required("lookup"),
+            Param::Optional("tgt_type", "'compound'"),
+            Param::Optional("minion_id", "None"),
+        ],
         doc: "List the keys of a map of targets that have one that means this minion, or None.\n\n\
               CLI Example:\n\n    saltern run '*' match.search_by '{\"web\": [\"web*\"], \"db\": [\"db*\"]}'\n",
         run: |call| call.at_once(search_by),
@@ -141,7 +147,7 @@ fn known(call: &Call) -> Result<Known, Failure> {
 
 fn nodegroups(call: &Call) -> Nodegroups {
     let configured = call.context.opts.get("nodegroups").map(Nodegroups::from_value);
-    configured.and_then(Result::ok).unwrap_or_else(Nodegroups::new)
+    configured.and_then(Result::ok).unwrap_or_default()
 }
 
 fn is_match(call: &Call, kind: &str) -> Answer {
@@ -174,7 +180,8 @@ fn search_by(call: &Call) -> Answer {
         Value::List(items) => items.iter().any(|target| known.is_meant(&kind, target, None, &nodegroups)),
         target => python_text(target).split(',').any(|word| known.is_meant(&kind, &word.into(), None, &nodegroups)),
     };
-    let matches: Vec<Value> = lookup(call)?.iter().filter(|(_, targets)| fits(targets)).map(|(key, _)| key.clone()).collect();
+    let matches: Vec<Value> =
+        lookup(call)?.iter().filter(|(_, targets)| fits(targets)).map(|(key, _)| key.clone()).collect();
     Ok(if matches.is_empty() { Value::Nil.into() } else { matches.into() })
 }
 
@@ -191,7 +198,7 @@ mod tests {
     async fn check(name: &str, target: impl Into<Value>, expected: bool) {
         let bench = Bench::with(Map::new(), map([("os", "Debian".into())]), map([("role", "web".into())]));
         let target = target.into();
-        assert_eq!(bench.call(name, &[target.clone()], &[]).await, expected.into(), "{name} {target:?}");
+        assert_eq!(bench.call(name, std::slice::from_ref(&target), &[]).await, expected.into(), "{name} {target:?}");
     }
 
     #[tokio::test]

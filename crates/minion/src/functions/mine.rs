@@ -15,7 +15,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "mine.delete",
         params: &[Param::Required("fun")],
-        doc: "Remove one value of this minion from the mine.\n\nCLI Example:\n\n    saltern run '*' mine.delete network.ip_addrs\n",
+        doc: "Remove one value of this minion from the mine.\n\n\
+              CLI Example:\n\n    saltern run '*' mine.delete network.ip_addrs\n",
         run: |call| {
             async move {
                 let mut load = Map::new();
@@ -98,7 +99,9 @@ impl Entry {
         };
         for part in parts {
             match part {
-                Value::Map(map) => map.iter().for_each(|(name, value)| drop(kwargs.insert(name.clone(), value.clone()))),
+                Value::Map(map) => {
+                    map.iter().for_each(|(name, value)| drop(kwargs.insert(name.clone(), value.clone())))
+                }
                 value => args.push(value.clone()),
             }
         }
@@ -245,7 +248,8 @@ mod tests {
 
     #[tokio::test]
     async fn functions_that_exist_are_valid() {
-        let expected = "{test.ping: [], greeting: {test.echo: [hello]}, guarded: {test.echo: [{text: x}]}, test.true: []}";
+        let expected =
+            "{test.ping: [], greeting: {test.echo: [hello]}, guarded: {test.echo: [{text: x}]}, test.true: []}";
         assert_eq!(bench().call("mine.valid", &[], &[]).await, load(expected).unwrap());
         assert_eq!(Bench::new().call("mine.valid", &[], &[]).await, Value::Nil);
         assert_eq!(Bench::new().call("mine.update", &[], &[]).await, Value::Nil);

@@ -8,13 +8,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "mount.active",
         params: &[Param::Optional("extended", "False")],
-        doc: "Tell what is mounted, by mount point. extended=True tells more of each.\n\nCLI Example:\n\n    saltern run '*' mount.active\n",
+        doc: "Tell what is mounted, by mount point. extended=True tells more of each.\n\n\
+              CLI Example:\n\n    saltern run '*' mount.active\n",
         run: |call| call.blocking(active),
     },
     Function {
         name: "mount.is_mounted",
         params: &[Param::Required("name")],
-        doc: "Tell whether something is mounted at a path.\n\nCLI Example:\n\n    saltern run '*' mount.is_mounted /mnt/share\n",
+        doc: "Tell whether something is mounted at a path.\n\n\
+              CLI Example:\n\n    saltern run '*' mount.is_mounted /mnt/share\n",
         run: |call| {
             call.blocking(|call| {
                 let name = call.text("name")?;

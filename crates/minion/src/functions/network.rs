@@ -19,13 +19,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "network.connect",
         params: &[Param::Required("host"), Param::Optional("port", "None"), Param::Keywords("kwargs")],
-        doc: "Tell whether a TCP port takes connections. timeout (5 seconds) and family (ipv4, ipv6) are taken as keyword arguments.\n\nCLI Example:\n\n    saltern run '*' network.connect archlinux.org 80\n    saltern run '*' network.connect archlinux.org 80 timeout=3 family=ipv4\n",
+        doc: "Tell whether a TCP port takes connections. timeout (5 seconds) and family (ipv4, ipv6) are taken as keyword arguments.\n\n\
+              CLI Example:\n\n    saltern run '*' network.connect archlinux.org 80\n    saltern run '*' network.connect archlinux.org 80 timeout=3 family=ipv4\n",
         run: |call| async move { connect(&call).await }.boxed(),
     },
     Function {
         name: "network.default_route",
         params: &[FAMILY],
-        doc: "Tell the default routes, of IPv4 (inet), IPv6 (inet6) or both.\n\nCLI Example:\n\n    saltern run '*' network.default_route\n",
+        doc: "Tell the default routes, of IPv4 (inet), IPv6 (inet6) or both.\n\n\
+              CLI Example:\n\n    saltern run '*' network.default_route\n",
         run: |call| call.blocking(|call| Ok(told_routes(call, Route::is_default)?.into())),
     },
     Function {
@@ -61,7 +63,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "network.interface_ip",
         params: &[Param::Required("iface")],
-        doc: "Tell the first IPv4 address of an interface; empty if it has none.\n\nCLI Example:\n\n    saltern run '*' network.interface_ip eth0\n",
+        doc: "Tell the first IPv4 address of an interface; empty if it has none.\n\n\
+              CLI Example:\n\n    saltern run '*' network.interface_ip eth0\n",
         run: |call| {
             call.blocking(|call| {
                 let found = find(&call.text("iface")?);
@@ -83,13 +86,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "network.ip_addrs",
         params: &[INTERFACE, LOOPBACK, Param::Optional("cidr", "None"), Param::Optional("type", "None")],
-        doc: "List the IPv4 addresses: of one interface, in one network (cidr), public or private ones (type).\n\nCLI Example:\n\n    saltern run '*' network.ip_addrs\n    saltern run '*' network.ip_addrs cidr=10.0.0.0/8\n",
+        doc: "List the IPv4 addresses: of one interface, in one network (cidr), public or private ones (type).\n\n\
+              CLI Example:\n\n    saltern run '*' network.ip_addrs\n    saltern run '*' network.ip_addrs cidr=10.0.0.0/8\n",
         run: |call| call.blocking(|call| addresses(call, IpAddr::is_ipv4)),
     },
     Function {
         name: "network.ip_addrs6",
         params: &[INTERFACE, LOOPBACK, Param::Optional("cidr", "None")],
-        doc: "List the IPv6 addresses: of one interface, in one network (cidr).\n\nCLI Example:\n\n    saltern run '*' network.ip_addrs6\n",
+        doc: "List the IPv6 addresses: of one interface, in one network (cidr).\n\n\
+              CLI Example:\n\n    saltern run '*' network.ip_addrs6\n",
         run: |call| call.blocking(|call| addresses(call, IpAddr::is_ipv6)),
     },
     Function {
@@ -105,19 +110,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("timeout", "False"),
             Param::Optional("return_boolean", "False"),
         ],
-        doc: "Ping a host four times and give what ping says, or only whether it answered.\n\nCLI Example:\n\n    saltern run '*' network.ping archlinux.org\n    saltern run '*' network.ping archlinux.org return_boolean=True timeout=3\n",
+        doc: "Ping a host four times and give what ping says, or only whether it answered.\n\n\
+              CLI Example:\n\n    saltern run '*' network.ping archlinux.org\n    saltern run '*' network.ping archlinux.org return_boolean=True timeout=3\n",
         run: |call| async move { ping(&call).await }.boxed(),
     },
     Function {
         name: "network.routes",
         params: &[FAMILY],
-        doc: "Tell the routes, of IPv4 (inet), IPv6 (inet6) or both.\n\nCLI Example:\n\n    saltern run '*' network.routes\n",
+        doc: "Tell the routes, of IPv4 (inet), IPv6 (inet6) or both.\n\n\
+              CLI Example:\n\n    saltern run '*' network.routes\n",
         run: |call| call.blocking(|call| Ok(told_routes(call, |_| true)?.into())),
     },
     Function {
         name: "network.subnets",
         params: &[Param::Optional("interfaces", "None")],
-        doc: "List the IPv4 networks this machine is in.\n\nCLI Example:\n\n    saltern run '*' network.subnets\n    saltern run '*' network.subnets interfaces=eth1\n",
+        doc: "List the IPv4 networks this machine is in.\n\n\
+              CLI Example:\n\n    saltern run '*' network.subnets\n    saltern run '*' network.subnets interfaces=eth1\n",
         run: |call| call.blocking(|call| Ok(subnets(&chosen(call.get("interfaces")), IpAddr::is_ipv4).into())),
     },
     Function {

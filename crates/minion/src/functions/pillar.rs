@@ -1,6 +1,7 @@
 //! `pillar.*`: what the master tells this minion, and only this one.
 //!
-//! Most functions look at the pillar as it was last compiled; `items` and those that name an environment ask the master.
+//! Most functions look at the pillar as it was last compiled; `items` and those that name an environment ask the
+//! master.
 
 use super::call::Answer;
 use super::{Call, Failure, Function, Param, lookup};
@@ -58,7 +59,12 @@ CLI Example:
 ";
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function { name: "pillar.data", params: ITEMS, doc: ITEMS_DOC, run: |call| async move { items(&call).await }.boxed() },
+    Function {
+        name: "pillar.data",
+        params: ITEMS,
+        doc: ITEMS_DOC,
+        run: |call| async move { items(&call).await }.boxed(),
+    },
     Function { name: "pillar.fetch", params: GET, doc: GET_DOC, run: |call| async move { get(&call).await }.boxed() },
     Function {
         name: "pillar.filter_by",
@@ -89,10 +95,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
             SALTENV,
             UNMASK,
         ],
-        doc: "Give the values under several keys.\n\nCLI Example:\n\n    saltern run '*' pillar.item app:port app:name\n",
+        doc: "Give the values under several keys.\n\n\
+              CLI Example:\n\n    saltern run '*' pillar.item app:port app:name\n",
         run: |call| async move { item(&call).await }.boxed(),
     },
-    Function { name: "pillar.items", params: ITEMS, doc: ITEMS_DOC, run: |call| async move { items(&call).await }.boxed() },
+    Function {
+        name: "pillar.items",
+        params: ITEMS,
+        doc: ITEMS_DOC,
+        run: |call| async move { items(&call).await }.boxed(),
+    },
     Function {
         name: "pillar.keys",
         params: &[Param::Required("key"), Param::Optional("delimiter", "':'"), UNMASK],

@@ -35,19 +35,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "pkg.get_selections",
         params: &[Param::Optional("pattern", "None"), Param::Optional("state", "None")],
-        doc: "Tell what dpkg is asked to do with its packages: install, hold, deinstall, purge.\n\nCLI Example:\n\n    saltern run '*' pkg.get_selections\n    saltern run '*' pkg.get_selections 'python-*' state=hold\n",
+        doc: "Tell what dpkg is asked to do with its packages: install, hold, deinstall, purge.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.get_selections\n    saltern run '*' pkg.get_selections 'python-*' state=hold\n",
         run: |call| async move { selections(&call).await }.boxed(),
     },
     Function {
         name: "pkg.hold",
         params: HOLD,
-        doc: "Hold packages at their versions.\n\nCLI Example:\n\n    saltern run '*' pkg.hold vim\n    saltern run '*' pkg.hold pkgs='[\"vim\", \"zsh\"]'\n",
+        doc: "Hold packages at their versions.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.hold vim\n    saltern run '*' pkg.hold pkgs='[\"vim\", \"zsh\"]'\n",
         run: |call| async move { on(&call)?.hold(&call, true).await }.boxed(),
     },
     Function {
         name: "pkg.info_installed",
         params: &[Param::Rest("names"), Param::Keywords("kwargs")],
-        doc: "Tell what is known of installed packages.\n\nCLI Example:\n\n    saltern run '*' pkg.info_installed bash zsh\n",
+        doc: "Tell what is known of installed packages.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.info_installed bash zsh\n",
         run: |call| async move { on(&call)?.info_installed(&call).await }.boxed(),
     },
     Function {
@@ -66,13 +69,19 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("normalize", "True"),
             Param::Keywords("kwargs"),
         ],
-        doc: "Install packages, and tell what changed.\n\nname may be several names with commas between them; version belongs to a single name. pkgs is a list of names or of maps from\nname to version. sources is a list of maps from name to the path of a package file on the minion. install_recommends,\nonly_upgrade and force_conf_new (apt) are taken as keyword arguments.\n\nCLI Example:\n\n    saltern run '*' pkg.install zsh refresh=True\n    saltern run '*' pkg.install zsh version=5.9-4\n    saltern run '*' pkg.install pkgs='[\"foo\", {\"bar\": \"1.2.3-4\"}]'\n",
+        doc: "Install packages, and tell what changed.\n\n\
+              name may be several names with commas between them; version belongs to a single name. pkgs is a list of names or of maps from\n\
+              name to version. sources is a list of maps from name to the path of a package file on the minion. install_recommends,\n\
+              only_upgrade and force_conf_new (apt) are taken as keyword arguments.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.install zsh refresh=True\n    saltern run '*' pkg.install zsh version=5.9-4\n    saltern run '*' pkg.install pkgs='[\"foo\", {\"bar\": \"1.2.3-4\"}]'\n",
         run: |call| async move { on(&call)?.install(&call).await }.boxed(),
     },
     Function {
         name: "pkg.latest_version",
         params: &[Param::Rest("names"), Param::Keywords("kwargs")],
-        doc: "The version that could be installed or upgraded to; empty if the newest is installed. One name gives a text, several a map.\nThe repositories are asked first unless refresh=False.\n\nCLI Example:\n\n    saltern run '*' pkg.latest_version zsh\n    saltern run '*' pkg.latest_version zsh vim refresh=False\n",
+        doc: "The version that could be installed or upgraded to; empty if the newest is installed. One name gives a text, several a map.\n\
+              The repositories are asked first unless refresh=False.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.latest_version zsh\n    saltern run '*' pkg.latest_version zsh vim refresh=False\n",
         run: |call| async move { on(&call)?.latest_version(&call).await }.boxed(),
     },
     Function {
@@ -83,7 +92,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("purge_desired", "False"),
             Param::Keywords("kwargs"),
         ],
-        doc: "List the installed packages and their versions. removed=True lists those that have left only their configuration.\n\nCLI Example:\n\n    saltern run '*' pkg.list_pkgs\n    saltern run '*' pkg.list_pkgs versions_as_list=True\n",
+        doc: "List the installed packages and their versions. removed=True lists those that have left only their configuration.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.list_pkgs\n    saltern run '*' pkg.list_pkgs versions_as_list=True\n",
         run: |call| async move { on(&call)?.list_pkgs(&call).await }.boxed(),
     },
     Function {
@@ -93,19 +103,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("dist_upgrade", "True"),
             Param::Keywords("kwargs"),
         ],
-        doc: "List what could be upgraded, and to which version.\n\nCLI Example:\n\n    saltern run '*' pkg.list_upgrades\n",
+        doc: "List what could be upgraded, and to which version.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.list_upgrades\n",
         run: |call| async move { on(&call)?.list_upgrades(&call).await }.boxed(),
     },
     Function {
         name: "pkg.owner",
         params: &[Param::Rest("paths"), Param::Keywords("kwargs")],
-        doc: "Tell which package a file belongs to. One path gives a text, several a map.\n\nCLI Example:\n\n    saltern run '*' pkg.owner /bin/sh\n",
+        doc: "Tell which package a file belongs to. One path gives a text, several a map.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.owner /bin/sh\n",
         run: |call| async move { on(&call)?.owner(&call).await }.boxed(),
     },
     Function {
         name: "pkg.purge",
         params: REMOVE,
-        doc: "Remove packages with their configuration, and tell what changed.\n\nCLI Example:\n\n    saltern run '*' pkg.purge zsh\n    saltern run '*' pkg.purge pkgs='[\"foo\", \"bar\"]'\n",
+        doc: "Remove packages with their configuration, and tell what changed.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.purge zsh\n    saltern run '*' pkg.purge pkgs='[\"foo\", \"bar\"]'\n",
         run: |call| async move { on(&call)?.remove(&call, true).await }.boxed(),
     },
     Function {
@@ -115,13 +128,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("failhard", "False"),
             Param::Keywords("kwargs"),
         ],
-        doc: "Ask the repositories what they have.\n\nCLI Example:\n\n    saltern run '*' pkg.refresh_db\n    saltern run '*' pkg.refresh_db cache_valid_time=3600\n",
+        doc: "Ask the repositories what they have.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.refresh_db\n    saltern run '*' pkg.refresh_db cache_valid_time=3600\n",
         run: |call| async move { on(&call)?.refresh_db(&call).await }.boxed(),
     },
     Function {
         name: "pkg.remove",
         params: REMOVE,
-        doc: "Remove packages, and tell what changed. Names may have wildcards.\n\nCLI Example:\n\n    saltern run '*' pkg.remove zsh\n    saltern run '*' pkg.remove pkgs='[\"foo\", \"bar\"]'\n",
+        doc: "Remove packages, and tell what changed. Names may have wildcards.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.remove zsh\n    saltern run '*' pkg.remove pkgs='[\"foo\", \"bar\"]'\n",
         run: |call| async move { on(&call)?.remove(&call, false).await }.boxed(),
     },
     Function {
@@ -141,19 +156,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("skip_verify", "False"),
             Param::Keywords("kwargs"),
         ],
-        doc: "Upgrade everything, or the packages named, and tell what changed.\n\nCLI Example:\n\n    saltern run '*' pkg.upgrade\n    saltern run '*' pkg.upgrade dist_upgrade=True\n",
+        doc: "Upgrade everything, or the packages named, and tell what changed.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.upgrade\n    saltern run '*' pkg.upgrade dist_upgrade=True\n",
         run: |call| async move { on(&call)?.upgrade(&call).await }.boxed(),
     },
     Function {
         name: "pkg.upgrade_available",
         params: &[Param::Required("name"), Param::Keywords("kwargs")],
-        doc: "Tell whether a newer version can be installed.\n\nCLI Example:\n\n    saltern run '*' pkg.upgrade_available zsh\n",
+        doc: "Tell whether a newer version can be installed.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.upgrade_available zsh\n",
         run: |call| async move { on(&call)?.upgrade_available(&call).await }.boxed(),
     },
     Function {
         name: "pkg.version",
         params: &[Param::Rest("names"), Param::Keywords("kwargs")],
-        doc: "The installed version; empty if it is not installed. One name gives a text, several a map; names may have wildcards.\n\nCLI Example:\n\n    saltern run '*' pkg.version zsh\n    saltern run '*' pkg.version 'python3*'\n",
+        doc: "The installed version; empty if it is not installed. One name gives a text, several a map; names may have wildcards.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.version zsh\n    saltern run '*' pkg.version 'python3*'\n",
         run: |call| async move { on(&call)?.version(&call).await }.boxed(),
     },
     Function {
@@ -164,7 +182,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("ignore_epoch", "False"),
             Param::Keywords("kwargs"),
         ],
-        doc: "Compare two versions: -1 if the first is older, 0 if they are the same, 1 if it is newer.\n\nCLI Example:\n\n    saltern run '*' pkg.version_cmp '0.2.4-0ubuntu1' '0.2.4.1-0ubuntu1'\n",
+        doc: "Compare two versions: -1 if the first is older, 0 if they are the same, 1 if it is newer.\n\n\
+              CLI Example:\n\n    saltern run '*' pkg.version_cmp '0.2.4-0ubuntu1' '0.2.4.1-0ubuntu1'\n",
         run: |call| async move { on(&call)?.version_cmp(&call) }.boxed(),
     },
 ];

@@ -16,7 +16,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "ps.kill_pid",
         params: &[Param::Required("pid"), Param::Optional("signal", "15")],
-        doc: "Send a signal to a process. True if it was sent.\n\nCLI Example:\n\n    saltern run '*' ps.kill_pid 2000 signal=9\n",
+        doc: "Send a signal to a process. True if it was sent.\n\n\
+              CLI Example:\n\n    saltern run '*' ps.kill_pid 2000 signal=9\n",
         run: |call| call.at_once(kill),
     },
     Function {
@@ -27,13 +28,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("full", "False"),
             Param::Optional("pattern_is_regex", "False"),
         ],
-        doc: "Give the numbers of the processes whose name contains a text, or their whole command line with full=True.\n\nCLI Example:\n\n    saltern run '*' ps.pgrep sshd\n    saltern run '*' ps.pgrep 'ssh.*' user=root pattern_is_regex=True\n",
+        doc: "Give the numbers of the processes whose name contains a text, or their whole command line with full=True.\n\n\
+              CLI Example:\n\n    saltern run '*' ps.pgrep sshd\n    saltern run '*' ps.pgrep 'ssh.*' user=root pattern_is_regex=True\n",
         run: |call| call.blocking(pgrep),
     },
     Function {
         name: "ps.proc_info",
         params: &[Param::Required("pid"), Param::Optional("attrs", "None")],
-        doc: "Tell about one process.\n\nCLI Example:\n\n    saltern run '*' ps.proc_info 2322\n    saltern run '*' ps.proc_info 2322 attrs='[\"pid\", \"name\"]'\n",
+        doc: "Tell about one process.\n\n\
+              CLI Example:\n\n    saltern run '*' ps.proc_info 2322\n    saltern run '*' ps.proc_info 2322 attrs='[\"pid\", \"name\"]'\n",
         run: |call| call.blocking(proc_info),
     },
 ];
@@ -198,7 +201,14 @@ mod tests {
 
     #[test]
     fn the_status_of_a_process_is_read() {
-        let text = "Name:\tsshd\nState:\tS (sleeping)\nPPid:\t1\nUid:\t0\t0\t0\t0\nGid:\t0\t1\t2\t3\nVmSize:\t   15432 kB\nVmRSS:\t    9000 kB\nThreads:\t3\n";
+        let text = "Name:\tsshd\n\
+            State:\tS (sleeping)\n\
+            PPid:\t1\n\
+            Uid:\t0\t0\t0\t0\n\
+            Gid:\t0\t1\t2\t3\n\
+            VmSize:\t   15432 kB\n\
+            VmRSS:\t    9000 kB\n\
+            Threads:\t3\n";
         let fields = Fields::read(text);
         assert_eq!((fields.name.as_str(), fields.state, fields.ppid), ("sshd", "sleeping", 1));
         assert_eq!((fields.gids, fields.threads, fields.rss_kib), (vec![0, 1, 2], 3, 9000));

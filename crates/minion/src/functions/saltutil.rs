@@ -1,7 +1,7 @@
 //! `saltutil.*`: the jobs of this minion, and what it keeps up to date.
 //!
-//! There is nothing to synchronise: all functions are in the agent itself. The functions that do it elsewhere answer as a stock
-//! minion does that has found nothing.
+//! There is nothing to synchronise: all functions are in the agent itself. The functions that do it elsewhere answer
+//! as a stock minion does that has found nothing.
 
 use super::call::Answer;
 use super::{Call, Context, Failure, Function, Param};
@@ -79,7 +79,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "saltutil.find_cached_job",
         params: JID,
-        doc: "Give the answer of a job that the master has not confirmed yet. Answers that it has are not kept here.\n\n\
+        doc: "Give the answer of a job that the master has not confirmed yet; the others are not kept here.\n\n\
+              \
               CLI Example:\n\n    saltern run '*' saltutil.find_cached_job 20260101120000123456\n",
         run: |call| call.blocking(find_cached_job),
     },

@@ -31,7 +31,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "service.disabled",
         params: &[NAME],
-        doc: "Tell whether a service is not started at boot.\n\nCLI Example:\n\n    saltern run '*' service.disabled nginx\n",
+        doc: "Tell whether a service is not started at boot.\n\n\
+              CLI Example:\n\n    saltern run '*' service.disabled nginx\n",
         run: |call| async move { Ok((!is_enabled(&call).await?).into()) }.boxed(),
     },
     Function {
@@ -43,13 +44,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "service.enabled",
         params: &[NAME, Param::Keywords("kwargs")],
-        doc: "Tell whether a service is started at boot.\n\nCLI Example:\n\n    saltern run '*' service.enabled nginx\n",
+        doc: "Tell whether a service is started at boot.\n\n\
+              CLI Example:\n\n    saltern run '*' service.enabled nginx\n",
         run: |call| async move { Ok(is_enabled(&call).await?.into()) }.boxed(),
     },
     Function {
         name: "service.force_reload",
         params: &[NAME, Param::Optional("no_block", "True"), UNMASK, UNMASK_RUNTIME],
-        doc: "Reload a service, or restart it if it cannot reload.\n\nCLI Example:\n\n    saltern run '*' service.force_reload nginx\n",
+        doc: "Reload a service, or restart it if it cannot reload.\n\n\
+              CLI Example:\n\n    saltern run '*' service.force_reload nginx\n",
         run: |call| async move { act(&call, "reload-or-restart").await }.boxed(),
     },
     Function {
@@ -61,7 +64,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "service.get_disabled",
         params: &[],
-        doc: "List the services that are not started at boot.\n\nCLI Example:\n\n    saltern run '*' service.get_disabled\n",
+        doc: "List the services that are not started at boot.\n\n\
+              CLI Example:\n\n    saltern run '*' service.get_disabled\n",
         run: |call| async move { unit_files(&call, "disabled").await }.boxed(),
     },
     Function {
@@ -79,13 +83,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "service.get_static",
         params: &[],
-        doc: "List the services that others start and nobody enables.\n\nCLI Example:\n\n    saltern run '*' service.get_static\n",
+        doc: "List the services that others start and nobody enables.\n\n\
+              CLI Example:\n\n    saltern run '*' service.get_static\n",
         run: |call| async move { unit_files(&call, "static").await }.boxed(),
     },
     Function {
         name: "service.mask",
         params: &[NAME, RUNTIME],
-        doc: "Keep a service from being started by anybody; until the next boot only with runtime=True.\n\nCLI Example:\n\n    saltern run '*' service.mask nginx\n",
+        doc: "Keep a service from being started by anybody; until the next boot only with runtime=True.\n\n\
+              CLI Example:\n\n    saltern run '*' service.mask nginx\n",
         run: |call| async move { mask(&call, true).await }.boxed(),
     },
     Function {
@@ -103,13 +109,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "service.reload",
         params: &[NAME, NO_BLOCK, UNMASK, UNMASK_RUNTIME],
-        doc: "Have a service read its configuration again.\n\nCLI Example:\n\n    saltern run '*' service.reload nginx\n",
+        doc: "Have a service read its configuration again.\n\n\
+              CLI Example:\n\n    saltern run '*' service.reload nginx\n",
         run: |call| async move { act(&call, "reload").await }.boxed(),
     },
     Function {
         name: "service.restart",
         params: &[NAME, Param::Optional("no_block", "None"), UNMASK, UNMASK_RUNTIME],
-        doc: "Restart a service. The minion's own is restarted without waiting for it.\n\nCLI Example:\n\n    saltern run '*' service.restart nginx\n",
+        doc: "Restart a service. The minion's own is restarted without waiting for it.\n\n\
+              CLI Example:\n\n    saltern run '*' service.restart nginx\n",
         run: |call| async move { act(&call, "restart").await }.boxed(),
     },
     Function {
@@ -127,7 +135,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "service.status",
         params: &[NAME, Param::Optional("sig", "None")],
-        doc: "Tell whether a service runs. A name with wildcards gives a map.\n\nCLI Example:\n\n    saltern run '*' service.status nginx\n    saltern run '*' service.status 'php*'\n",
+        doc: "Tell whether a service runs. A name with wildcards gives a map.\n\n\
+              CLI Example:\n\n    saltern run '*' service.status nginx\n    saltern run '*' service.status 'php*'\n",
         run: |call| async move { status(&call).await }.boxed(),
     },
     Function {
@@ -139,7 +148,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "service.systemctl_reload",
         params: &[],
-        doc: "Have systemd read its unit files again.\n\nCLI Example:\n\n    saltern run '*' service.systemctl_reload\n",
+        doc: "Have systemd read its unit files again.\n\n\
+              CLI Example:\n\n    saltern run '*' service.systemctl_reload\n",
         run: |call| {
             async move {
                 needs_systemd()?;
@@ -393,7 +403,12 @@ mod tests {
 
     #[test]
     fn unit_files_are_read_by_state() {
-        let text = "ssh.service                 enabled         enabled\nsshd.service                alias           -\napt-daily.timer             enabled         enabled\ngetty@.service              enabled         enabled\nfoo.slice                   static          -\nrescue.service              static          -\n";
+        let text = "ssh.service                 enabled         enabled\n\
+            sshd.service                alias           -\n\
+            apt-daily.timer             enabled         enabled\n\
+            getty@.service              enabled         enabled\n\
+            foo.slice                   static          -\n\
+            rescue.service              static          -\n";
         assert_eq!(Vec::from_iter(read_unit_files(text, "enabled")), ["apt-daily.timer", "getty@", "ssh"]);
         assert_eq!(Vec::from_iter(read_unit_files(text, "static")), ["rescue"]);
     }
@@ -406,7 +421,10 @@ mod tests {
 
     #[test]
     fn properties_are_read_in_salts_shape() {
-        let text = "Type=notify\nExecStart={ path=/usr/sbin/nginx ; argv[]=/usr/sbin/nginx -g daemon on; ; ignore_errors=no ; pid=0 }\nAfter=network.target basic.target\nEnvironment=A=b\n";
+        let text = "Type=notify\n\
+            ExecStart={ path=/usr/sbin/nginx ; argv[]=/usr/sbin/nginx -g daemon on; ; ignore_errors=no ; pid=0 }\n\
+            After=network.target basic.target\n\
+            Environment=A=b\n";
         let found = Value::Map(read_properties(text));
         assert_eq!(found.get("ExecStart").and_then(|exec| exec.get("path")), Some(&"/usr/sbin/nginx".into()));
         assert_eq!(found.get("After"), Some(&Value::list(["network.target", "basic.target"])));

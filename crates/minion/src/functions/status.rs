@@ -3,7 +3,7 @@
 mod proc;
 
 use super::call::Answer;
-use super::command::Command;
+use super::command::{Command, blocking};
 use super::{Call, Failure, Function, Outcome, Param, find_program};
 use crate::clock;
 use futures_util::FutureExt;
@@ -20,7 +20,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "status.all_status",
         params: &[],
-        doc: "Tell everything that the other functions of this module tell.\n\nCLI Example:\n\n    saltern run '*' status.all_status\n",
+        doc: "Tell everything that the other functions of this module tell.\n\n\
+              CLI Example:\n\n    saltern run '*' status.all_status\n",
         run: |call| async move { all(&call).await }.boxed(),
     },
     Function {
@@ -32,19 +33,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "status.cpustats",
         params: &[],
-        doc: "Tell how the processors have spent their time since the boot.\n\nCLI Example:\n\n    saltern run '*' status.cpustats\n",
+        doc: "Tell how the processors have spent their time since the boot.\n\n\
+              CLI Example:\n\n    saltern run '*' status.cpustats\n",
         run: |call| call.blocking(|_| Ok(proc::cpustats(&read("stat")).into())),
     },
     Function {
         name: "status.diskstats",
         params: &[],
-        doc: "Tell what each disk has read and written since the boot.\n\nCLI Example:\n\n    saltern run '*' status.diskstats\n",
+        doc: "Tell what each disk has read and written since the boot.\n\n\
+              CLI Example:\n\n    saltern run '*' status.diskstats\n",
         run: |call| call.blocking(|_| Ok(proc::diskstats(&read("diskstats")).into())),
     },
     Function {
         name: "status.diskusage",
         params: &[Param::Rest("args")],
-        doc: "Tell how much room file systems have, in bytes: of all, of the paths given, or of the kinds given.\n\nCLI Example:\n\n    saltern run '*' status.diskusage /home ext4\n",
+        doc: "Tell how much room file systems have, in bytes: of all, of the paths given, or of the kinds given.\n\n\
+              CLI Example:\n\n    saltern run '*' status.diskusage /home ext4\n",
         run: |call| call.blocking(|call| Ok(diskusage(call.rest()).into())),
     },
     Function {
@@ -58,7 +62,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "status.master",
         params: &[Param::Optional("master", "None"), Param::Optional("connected", "True")],
-        doc: "Tell whether the minion has a connection to its master.\n\nCLI Example:\n\n    saltern run '*' status.master\n",
+        doc: "Tell whether the minion has a connection to its master.\n\n\
+              CLI Example:\n\n    saltern run '*' status.master\n",
         run: |call| async move { master(&call).await }.boxed(),
     },
     Function {
@@ -70,7 +75,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "status.netdev",
         params: &[],
-        doc: "Tell what each interface has received and sent since the boot.\n\nCLI Example:\n\n    saltern run '*' status.netdev\n",
+        doc: "Tell what each interface has received and sent since the boot.\n\n\
+              CLI Example:\n\n    saltern run '*' status.netdev\n",
         run: |call| call.blocking(|_| Ok(proc::netdev(&read("net/dev")).into())),
     },
     Function {
@@ -88,19 +94,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "status.pid",
         params: &[Param::Required("sig")],
-        doc: "Give the numbers of the processes whose line in the process list fits a pattern, one per line.\n\nCLI Example:\n\n    saltern run '*' status.pid sshd\n",
+        doc: "Give the numbers of the processes whose line in the process list fits a pattern, one per line.\n\n\
+              CLI Example:\n\n    saltern run '*' status.pid sshd\n",
         run: |call| async move { pid(&call).await }.boxed(),
     },
     Function {
         name: "status.ping_master",
         params: &[Param::Required("master")],
-        doc: "Tell whether a master's request port takes connections.\n\nCLI Example:\n\n    saltern run '*' status.ping_master localhost\n",
+        doc: "Tell whether a master's request port takes connections.\n\n\
+              CLI Example:\n\n    saltern run '*' status.ping_master localhost\n",
         run: |call| async move { ping_master(&call).await }.boxed(),
     },
     Function {
         name: "status.procs",
         params: &[],
-        doc: "List the processes with their users and command lines.\n\nCLI Example:\n\n    saltern run '*' status.procs\n",
+        doc: "List the processes with their users and command lines.\n\n\
+              CLI Example:\n\n    saltern run '*' status.procs\n",
         run: |call| async move { Ok(proc::processes(&process_list(&call).await?).into()) }.boxed(),
     },
     Function {
@@ -130,17 +139,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 async fn all(call: &Call) -> Answer {
-    let mut told = Map::new();
-    told.push("cpuinfo", proc::cpuinfo(&read("cpuinfo")));
-    told.push("cpustats", proc::cpustats(&read("stat")));
-    told.push("diskstats", proc::diskstats(&read("diskstats")));
-    told.push("diskusage", diskusage(&[]));
-    told.push("loadavg", proc::loadavg(&read("loadavg")));
-    told.push("meminfo", proc::meminfo(&read("meminfo")));
-    told.push("netdev", proc::netdev(&read("net/dev")));
-    told.push("netstats", proc::netstats(&read("net/netstat")));
+    // A file system that hangs must hold up this call only.
+    let mut told = blocking(|| {
+        let mut told = Map::new();
+        told.push("cpuinfo", proc::cpuinfo(&read("cpuinfo")));
+        told.push("cpustats", proc::cpustats(&read("stat")));
+        told.push("diskstats", proc::diskstats(&read("diskstats")));
+        told.push("diskusage", diskusage(&[]));
+        told.push("loadavg", proc::loadavg(&read("loadavg")));
+        told.push("meminfo", proc::meminfo(&read("meminfo")));
+        told.push("netdev", proc::netdev(&read("net/dev")));
+        told.push("netstats", proc::netstats(&read("net/netstat")));
+        told.push("vmstats", proc::vmstats(&read("vmstat")));
+        told
+    })
+    .await?;
     told.push("uptime", uptime(call).await?.value);
-    told.push("vmstats", proc::vmstats(&read("vmstat")));
     told.push("w", who(call).await?);
     Ok(told.into())
 }

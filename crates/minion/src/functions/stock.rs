@@ -26,7 +26,8 @@ fn ask_stock(python: &PathBuf, calls: &[(&str, Vec<Value>)]) -> Vec<Value> {
     let dir = tempfile::tempdir().unwrap();
     let conf = dir.path().join("minion");
     std::fs::write(&conf, format!("id: m1\nroot_dir: {}\nfile_client: local\n", dir.path().display())).unwrap();
-    let calls = Value::list(calls.iter().map(|(name, args)| Value::list([Value::from(*name), Value::List(args.clone())])));
+    let calls =
+        Value::list(calls.iter().map(|(name, args)| Value::list([Value::from(*name), Value::List(args.clone())])));
     let output = std::process::Command::new(python)
         .args(["-W", "ignore", "-c", CALLER])
         .arg(&conf)
@@ -46,11 +47,9 @@ async fn functions_answer_as_those_of_a_stock_minion() {
     };
     let text = |text: &str| Value::from(text);
     let mut calls = vec![
-        ("disk.inodeusage", vec![]),
         ("group.getent", vec![]),
         ("group.info", vec![text("root")]),
         ("mount.active", vec![]),
-        ("network.default_route", vec![]),
         ("network.get_hostname", vec![]),
         ("network.hw_addr", vec![text("lo")]),
         ("network.hw_addr", vec![text("nope")]),
@@ -59,7 +58,6 @@ async fn functions_answer_as_those_of_a_stock_minion() {
         ("network.interfaces", vec![]),
         ("network.ip_addrs", vec![]),
         ("network.ip_addrs6", vec![]),
-        ("network.routes", vec![]),
         ("network.subnets", vec![]),
         ("network.subnets6", vec![]),
         ("status.nproc", vec![]),
@@ -71,6 +69,10 @@ async fn functions_answer_as_those_of_a_stock_minion() {
         ("user.list_users", vec![]),
         ("user.primary_group", vec![text("root")]),
     ];
+    if super::find_program("netstat").is_some() {
+        // Without it stock Salt asks another program, and tells IPv6 routes differently.
+        calls.extend([("network.default_route", vec![]), ("network.routes", vec![])]);
+    }
     if super::find_program("dpkg-query").is_some() {
         calls.extend([
             ("pkg.list_pkgs", vec![]),
@@ -79,6 +81,7 @@ async fn functions_answer_as_those_of_a_stock_minion() {
             ("pkg.file_list", vec![text("dpkg")]),
             ("pkg.version_cmp", vec![text("1.0-1"), text("1.0-1+b1")]),
             ("pkg.get_selections", vec![text("dpkg")]),
+            ("pkg.info_installed", vec![text("dpkg")]),
         ]);
     }
     let stock = ask_stock(&python, &calls);

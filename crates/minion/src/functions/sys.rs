@@ -17,7 +17,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "sys.doc",
         params: &[Param::Rest("args")],
-        doc: "Give the documentation of functions: of modules, of functions, of all that fit a pattern, or of everything.\n\n\
+        doc: "Give the documentation of modules, of functions, of all that fit a pattern, or of everything.\n\n\
+              \
               CLI Example:\n\n    saltern run '*' sys.doc cmd.run\n",
         run: |call| call.at_once(doc),
     },
@@ -172,8 +173,8 @@ mod tests {
         assert_eq!(call("sys.argspec", &["cmd.which".into()], &[]).await, load(expected).unwrap());
         let expected = "{test.arg: {args: null, defaults: null, varargs: true, kwargs: true}}";
         assert_eq!(call("sys.argspec", &["test.arg".into()], &[]).await, load(expected).unwrap());
-        let expected = "{mine.get: {args: [tgt, fun, tgt_type, exclude_minion], defaults: [glob, false], varargs: null, \
-                        kwargs: null}}";
+        let expected = "{mine.get: {args: [tgt, fun, tgt_type, exclude_minion], defaults: [glob, false], \
+                        varargs: null, kwargs: null}}";
         assert_eq!(call("sys.argspec", &["mine.get".into()], &[]).await, load(expected).unwrap());
     }
 
@@ -181,7 +182,8 @@ mod tests {
     fn required_parameters_stand_before_optional_ones() {
         for function in all() {
             let is_optional = |param: &Param| matches!(param, Param::Optional(..));
-            let named = function.params.iter().filter(|param| matches!(param, Param::Required(_) | Param::Optional(..)));
+            let named =
+                function.params.iter().filter(|param| matches!(param, Param::Required(_) | Param::Optional(..)));
             assert!(named.is_sorted_by_key(is_optional), "{}", function.name);
         }
     }

@@ -15,7 +15,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "sysctl.show",
         params: &[Param::Optional("config_file", "False")],
-        doc: "Tell all settings of the kernel, or those that a file sets.\n\nCLI Example:\n\n    saltern run '*' sysctl.show\n    saltern run '*' sysctl.show config_file=/etc/sysctl.conf\n",
+        doc: "Tell all settings of the kernel, or those that a file sets.\n\n\
+              CLI Example:\n\n    saltern run '*' sysctl.show\n    saltern run '*' sysctl.show config_file=/etc/sysctl.conf\n",
         run: |call| call.blocking(show),
     },
 ];

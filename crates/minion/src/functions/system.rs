@@ -21,19 +21,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "system.get_system_date",
         params: &[UTC_OFFSET],
-        doc: "Tell the date: 'Wed 06/03/2026'.\n\nCLI Example:\n\n    saltern run '*' system.get_system_date utc_offset=-0500\n",
+        doc: "Tell the date: 'Wed 06/03/2026'.\n\n\
+              CLI Example:\n\n    saltern run '*' system.get_system_date utc_offset=-0500\n",
         run: |call| async move { date(&call, "%a %m/%d/%Y").await }.boxed(),
     },
     Function {
         name: "system.get_system_date_time",
         params: &[UTC_OFFSET],
-        doc: "Tell date and time: '2026-06-03 17:30:00'.\n\nCLI Example:\n\n    saltern run '*' system.get_system_date_time utc_offset=-0500\n",
+        doc: "Tell date and time: '2026-06-03 17:30:00'.\n\n\
+              CLI Example:\n\n    saltern run '*' system.get_system_date_time utc_offset=-0500\n",
         run: |call| async move { date(&call, "%Y-%m-%d %H:%M:%S").await }.boxed(),
     },
     Function {
         name: "system.get_system_time",
         params: &[UTC_OFFSET],
-        doc: "Tell the time: '05:30:00 PM'.\n\nCLI Example:\n\n    saltern run '*' system.get_system_time utc_offset=-0500\n",
+        doc: "Tell the time: '05:30:00 PM'.\n\n\
+              CLI Example:\n\n    saltern run '*' system.get_system_time utc_offset=-0500\n",
         run: |call| async move { date(&call, "%I:%M:%S %p").await }.boxed(),
     },
     Function {
@@ -45,13 +48,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "system.poweroff",
         params: &[],
-        doc: "Switch the machine off. The answer comes before it goes.\n\nCLI Example:\n\n    saltern run '*' system.poweroff\n",
+        doc: "Switch the machine off. The answer comes before it goes.\n\n\
+              CLI Example:\n\n    saltern run '*' system.poweroff\n",
         run: |call| call.at_once(|_| soon(&[&["poweroff"], &["systemctl", "poweroff"]])),
     },
     Function {
         name: "system.reboot",
         params: &[AT_TIME],
-        doc: "Reboot the machine: at once, in at_time minutes, or at a time such as 17:30. The answer comes before it goes.\n\nCLI Example:\n\n    saltern run '*' system.reboot\n    saltern run '*' system.reboot at_time=10\n",
+        doc: "Reboot the machine: at once, in at_time minutes, or at a time such as 17:30. The answer comes before it goes.\n\n\
+              CLI Example:\n\n    saltern run '*' system.reboot\n    saltern run '*' system.reboot at_time=10\n",
         run: |call| {
             async move { shut_down(&call, "-r", &[&["shutdown", "-r", "now"], &["systemctl", "reboot"], &["reboot"]]).await }.boxed()
         },
@@ -59,7 +64,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "system.shutdown",
         params: &[AT_TIME],
-        doc: "Shut the machine down: at once, in at_time minutes, or at a time such as 17:30. The answer comes before it goes.\n\nCLI Example:\n\n    saltern run '*' system.shutdown\n    saltern run '*' system.shutdown at_time=5\n",
+        doc: "Shut the machine down: at once, in at_time minutes, or at a time such as 17:30. The answer comes before it goes.\n\n\
+              CLI Example:\n\n    saltern run '*' system.shutdown\n    saltern run '*' system.shutdown at_time=5\n",
         run: |call| {
             async move {
                 shut_down(&call, "-h", &[&["shutdown", "-h", "now"], &["systemctl", "poweroff"], &["poweroff"]]).await

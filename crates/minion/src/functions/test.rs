@@ -12,8 +12,10 @@ use std::time::Duration;
 
 const ANYTHING: &[Param] = &[Param::Rest("args"), Param::Keywords("kwargs")];
 const RANDOM: &[Param] = &[Param::Optional("size", "9999999999"), Param::Optional("hash_type", "None")];
-const RANDOM_DOC: &str = "Give the hash of a random number.\n\nCLI Example:\n\n    saltern run '*' test.random_hash hash_type=sha256\n";
-const VERSIONS_DOC: &str = "Tell versions: of the agent, and of the system.\n\nCLI Example:\n\n    saltern run '*' test.versions\n";
+const RANDOM_DOC: &str =
+    "Give the hash of a random number.\n\nCLI Example:\n\n    saltern run '*' test.random_hash hash_type=sha256\n";
+const VERSIONS_DOC: &str =
+    "Tell versions: of the agent, and of the system.\n\nCLI Example:\n\n    saltern run '*' test.versions\n";
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
@@ -32,7 +34,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "test.arg_repr",
         params: ANYTHING,
-        doc: "Show how arguments arrive, as Python writes them.\n\nCLI Example:\n\n    saltern run '*' test.arg_repr 1 two three=3\n",
+        doc: "Show how arguments arrive, as Python writes them.\n\n\
+              CLI Example:\n\n    saltern run '*' test.arg_repr 1 two three=3\n",
         run: |call| call.at_once(written_arguments),
     },
     Function {
@@ -61,7 +64,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "test.cross_test",
         params: &[Param::Required("func"), Param::Optional("args", "None")],
-        doc: "Call another function.\n\nCLI Example:\n\n    saltern run '*' test.cross_test file.file_exists '[/etc/hosts]'\n",
+        doc: "Call another function.\n\n\
+              CLI Example:\n\n    saltern run '*' test.cross_test file.file_exists '[/etc/hosts]'\n",
         run: |call| {
             async move {
                 let (name, args) = (call.text("func")?, call.get("args").and_then(Value::as_list).unwrap_or_default());
@@ -115,7 +119,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "test.outputter",
         params: &[Param::Required("data")],
-        doc: "Give the data back, to see how it is shown.\n\nCLI Example:\n\n    saltern run '*' test.outputter foobar\n",
+        doc: "Give the data back, to see how it is shown.\n\n\
+              CLI Example:\n\n    saltern run '*' test.outputter foobar\n",
         run: |call| call.at_once(|call| Ok(call.get("data").cloned().unwrap_or_default().into())),
     },
     Function {
@@ -127,7 +132,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "test.provider",
         params: &[Param::Required("module")],
-        doc: "Name what provides a module: here, the module itself.\n\nCLI Example:\n\n    saltern run '*' test.provider service\n",
+        doc: "Name what provides a module: here, the module itself.\n\n\
+              CLI Example:\n\n    saltern run '*' test.provider service\n",
         run: |call| {
             call.at_once(|call| {
                 let module = call.text("module")?;
@@ -138,13 +144,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "test.providers",
         params: &[],
-        doc: "Name what provides each module: here, the module itself.\n\nCLI Example:\n\n    saltern run '*' test.providers\n",
+        doc: "Name what provides each module: here, the module itself.\n\n\
+              CLI Example:\n\n    saltern run '*' test.providers\n",
         run: |call| call.at_once(|_| Ok(Value::map(modules().into_iter().map(|name| (name, name))).into())),
     },
     Function {
         name: "test.rand_sleep",
         params: &[Param::Optional("max", "60")],
-        doc: "Wait for a random time of at most this many seconds.\n\nCLI Example:\n\n    saltern run '*' test.rand_sleep 60\n",
+        doc: "Wait for a random time of at most this many seconds.\n\n\
+              CLI Example:\n\n    saltern run '*' test.rand_sleep 60\n",
         run: |call| {
             async move {
                 let most = u64::try_from(call.int("max", 60)?).unwrap_or(0);
@@ -205,7 +213,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
               CLI Example:\n\n    saltern run '*' test.versions_information\n",
         run: |call| call.at_once(|call| Ok(versions(call).into())),
     },
-    Function { name: "test.versions_report", params: &[], doc: VERSIONS_DOC, run: |call| call.at_once(versions_report) },
+    Function {
+        name: "test.versions_report",
+        params: &[],
+        doc: VERSIONS_DOC,
+        run: |call| call.at_once(versions_report),
+    },
 ];
 
 fn keywords(call: &Call) -> Map {
@@ -333,7 +346,10 @@ mod tests {
     #[tokio::test]
     async fn failures_can_be_had() {
         let bench = Bench::new();
-        assert_eq!(bench.fail("test.exception", &["Oh no!".into()], &[]).await, "The minion function caused an exception: Oh no!");
+        assert_eq!(
+            bench.fail("test.exception", &["Oh no!".into()], &[]).await,
+            "The minion function caused an exception: Oh no!"
+        );
         assert!(bench.try_call("test.assertion", &[false.into()], &[]).await.is_err());
         assert_eq!(bench.call("test.assertion", &[true.into()], &[]).await, Value::Nil);
         assert_eq!(bench.try_call("test.retcode", &[], &[]).await.unwrap().retcode, 42);

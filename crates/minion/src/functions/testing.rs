@@ -44,7 +44,12 @@ impl Bench {
     }
 
     /// Calls a function.
-    pub(crate) async fn try_call(&self, name: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Outcome, Failure> {
+    pub(crate) async fn try_call(
+        &self,
+        name: &str,
+        args: &[Value],
+        kwargs: &[(&str, Value)],
+    ) -> Result<Outcome, Failure> {
         let function = find(name).unwrap_or_else(|| panic!("there is no {name}"));
         let kwargs = kwargs.iter().map(|(key, value)| (Value::from(*key), value.clone())).collect();
         (function.run)(Call::bind(function, self.context.clone(), args.to_vec(), kwargs)?).await

@@ -10,13 +10,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "timezone.get_offset",
         params: &[],
-        doc: "Tell how far the local time is from UTC: '+0200'.\n\nCLI Example:\n\n    saltern run '*' timezone.get_offset\n",
+        doc: "Tell how far the local time is from UTC: '+0200'.\n\n\
+              CLI Example:\n\n    saltern run '*' timezone.get_offset\n",
         run: |call| async move { date(&call, "+%z").await }.boxed(),
     },
     Function {
         name: "timezone.get_zone",
         params: &[],
-        doc: "Tell the name of the time zone: 'Europe/Berlin'.\n\nCLI Example:\n\n    saltern run '*' timezone.get_zone\n",
+        doc: "Tell the name of the time zone: 'Europe/Berlin'.\n\n\
+              CLI Example:\n\n    saltern run '*' timezone.get_zone\n",
         run: |call| {
             call.blocking(|_| {
                 Ok(zone(Path::new("/etc"))
@@ -28,7 +30,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "timezone.get_zonecode",
         params: &[],
-        doc: "Tell the short name of the time zone: 'CEST'.\n\nCLI Example:\n\n    saltern run '*' timezone.get_zonecode\n",
+        doc: "Tell the short name of the time zone: 'CEST'.\n\n\
+              CLI Example:\n\n    saltern run '*' timezone.get_zonecode\n",
         run: |call| async move { date(&call, "+%Z").await }.boxed(),
     },
 ];

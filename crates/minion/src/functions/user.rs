@@ -2,7 +2,7 @@
 
 use super::accounts::{self, User};
 use super::call::Answer;
-use super::command::{Command, operand};
+use super::command::{Command, blocking, operand};
 use super::{Call, Failure, Function, Param};
 use futures_util::FutureExt;
 use saltern_core::value::{Map, Value};
@@ -30,7 +30,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Param::Optional("nologinit", "False"),
             Param::Optional("usergroup", "None"),
         ],
-        doc: "Add a user. True if it worked.\n\nCLI Example:\n\n    saltern run '*' user.add name uid=1500 groups='[\"adm\"]' home=/srv/name shell=/bin/sh\n",
+        doc: "Add a user. True if it worked.\n\n\
+              CLI Example:\n\n    saltern run '*' user.add name uid=1500 groups='[\"adm\"]' home=/srv/name shell=/bin/sh\n",
         run: |call| async move { add(&call).await }.boxed(),
     },
     Function {
@@ -42,19 +43,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "user.chgid",
         params: &[NAME, Param::Required("gid")],
-        doc: "Change a user's primary group, given by name or number.\n\nCLI Example:\n\n    saltern run '*' user.chgid foo 4376\n",
+        doc: "Change a user's primary group, given by name or number.\n\n\
+              CLI Example:\n\n    saltern run '*' user.chgid foo 4376\n",
         run: |call| async move { change_gid(&call).await }.boxed(),
     },
     Function {
         name: "user.chgroups",
         params: &[NAME, Param::Required("groups"), Param::Optional("append", "False")],
-        doc: "Change the groups a user is in beside the primary one: to these, or to these as well with append=True.\n\nCLI Example:\n\n    saltern run '*' user.chgroups foo wheel,root\n    saltern run '*' user.chgroups foo docker append=True\n",
+        doc: "Change the groups a user is in beside the primary one: to these, or to these as well with append=True.\n\n\
+              CLI Example:\n\n    saltern run '*' user.chgroups foo wheel,root\n    saltern run '*' user.chgroups foo docker append=True\n",
         run: |call| async move { change_groups(&call).await }.boxed(),
     },
     Function {
         name: "user.chhome",
         params: &[NAME, Param::Required("home"), Param::Optional("persist", "False")],
-        doc: "Change a user's home; with persist=True its content moves along.\n\nCLI Example:\n\n    saltern run '*' user.chhome foo /home/users/foo True\n",
+        doc: "Change a user's home; with persist=True its content moves along.\n\n\
+              CLI Example:\n\n    saltern run '*' user.chhome foo /srv/foo True\n",
         run: |call| {
             async move {
                 let option: &[&str] = if call.flag("persist", false) { &["-m", "-d"] } else { &["-d"] };
@@ -78,7 +82,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "user.delete",
         params: &[NAME, Param::Optional("remove", "False"), Param::Optional("force", "False")],
-        doc: "Delete a user; with remove=True also the home, with force=True also while logged in. True if it worked.\n\nCLI Example:\n\n    saltern run '*' user.delete name remove=True force=True\n",
+        doc: "Delete a user; with remove=True also the home, with force=True also while logged in. True if it worked.\n\n\
+              CLI Example:\n\n    saltern run '*' user.delete name remove=True force=True\n",
         run: |call| async move { delete(&call).await }.boxed(),
     },
     Function {
@@ -95,7 +100,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "user.info",
         params: &[NAME],
-        doc: "Tell about a user; an empty map if there is none of this name.\n\nCLI Example:\n\n    saltern run '*' user.info root\n",
+        doc: "Tell about a user; an empty map if there is none of this name.\n\n\
+              CLI Example:\n\n    saltern run '*' user.info root\n",
         run: |call| {
             call.blocking(|call| {
                 Ok(accounts::user(&call.text("name")?)
@@ -299,11 +305,6 @@ async fn known_user(name: &str) -> Result<User, Failure> {
 
 async fn all_groups_of(user: User) -> Result<Vec<String>, Failure> {
     blocking(move || all_groups(&user)).await
-}
-
-/// Does what waits for files and programs where it holds up nobody.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| Failure::Exception(error.to_string()))
 }
 
 /// Groups as a list, or with commas between them.

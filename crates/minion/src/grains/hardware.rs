@@ -132,7 +132,14 @@ mod tests {
 
     #[test]
     fn processors_of_each_architecture_are_counted() {
-        let x86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Xeon\nflags\t\t: fpu vme\n\nprocessor\t: 1\nmodel name\t: Xeon\nflags\t\t: fpu vme\n";
+        let x86 = "processor\t: 0\n\
+            vendor_id\t: GenuineIntel\n\
+            model name\t: Xeon\n\
+            flags\t\t: fpu vme\n\
+            \n\
+            processor\t: 1\n\
+            model name\t: Xeon\n\
+            flags\t\t: fpu vme\n";
         assert_eq!(processors(x86), (2, "Xeon".into(), 2));
         assert_eq!(processors("vendor_id       : IBM/S390\n# processors    : 2\n"), (2, "IBM/S390".into(), 0));
         assert_eq!(

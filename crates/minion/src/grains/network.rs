@@ -153,7 +153,12 @@ mod tests {
     #[test]
     fn the_resolvers_file_is_told_in_salts_shape() {
         let found = resolver(
-            "# x\nnameserver 10.0.0.1\nnameserver fd00::53 # second\nnameserver 10.0.0.1\nsearch a.example b.example\noptions ndots:2\n",
+            "# x\n\
+                nameserver 10.0.0.1\n\
+                nameserver fd00::53 # second\n\
+                nameserver 10.0.0.1\n\
+                search a.example b.example\n\
+                options ndots:2\n",
         );
         assert_eq!(found.get("nameservers"), Some(&Value::list(["10.0.0.1", "fd00::53"])));
         assert_eq!(found.get("ip6_nameservers"), Some(&Value::list(["fd00::53"])));

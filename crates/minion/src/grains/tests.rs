@@ -1,3 +1,5 @@
+//! Grains against recorded machines and against stock Salt on this one.
+
 use super::*;
 use std::path::PathBuf;
 

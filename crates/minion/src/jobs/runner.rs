@@ -6,7 +6,7 @@
 use super::{Ledger, Running, Spool, Standing};
 use crate::functions::{self, Call, Context, Failure, Outcome};
 use crate::link::Link;
-use crate::{Error, clock};
+use crate::{Config, Error, clock};
 use saltern_core::event::tag;
 use saltern_core::ids::{Jid, MinionId};
 use saltern_core::target::{Facts, Nodegroups, Target};
@@ -26,33 +26,36 @@ const RETURN_PATIENCE: Duration = Duration::from_secs(15);
 /// What runs jobs. One per minion, shared.
 pub(crate) struct Runner {
     pub(crate) id: MinionId,
-    pub(crate) context: Context,
-    pub(crate) link: Link,
-    pub(crate) ledger: Ledger,
-    pub(crate) spool: Spool,
-    pub(crate) running: Running,
-    pub(crate) job_ack: bool,
+    context: Context,
+    link: Link,
+    ledger: Ledger,
+    spool: Spool,
+    running: Running,
+    job_ack: bool,
     /// Jobs at once; more wait, unacknowledged
-    pub(crate) slots: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     /// Answers to be sent, oldest first
     outbox: Mutex<VecDeque<Jid>>,
     filled: Notify,
 }
 
 impl Runner {
-    pub(crate) fn new(
-        id: MinionId,
-        context: Context,
-        link: Link,
-        ledger: Ledger,
-        spool: Spool,
-        running: Running,
-        job_ack: bool,
-        slots: usize,
-    ) -> Result<Self, Error> {
-        let outbox = Mutex::new(spool.list()?.into());
-        let slots = Arc::new(Semaphore::new(slots.max(1)));
-        Ok(Self { id, context, link, ledger, spool, running, job_ack, slots, outbox, filled: Notify::new() })
+    /// Opens what a minion keeps of its jobs.
+    pub(crate) fn open(config: &Config, context: Context, link: Link) -> Result<Self, Error> {
+        let ledger = Ledger::open(&config.data_dir.join("ledger"))?;
+        let spool = Spool::open(&config.data_dir.join("spool"))?;
+        Ok(Self {
+            id: config.id.clone(),
+            context,
+            link,
+            ledger,
+            running: Running::default(),
+            job_ack: config.job_ack,
+            slots: Arc::new(Semaphore::new(config.max_jobs.max(1))),
+            outbox: Mutex::new(spool.list()?.into()),
+            spool,
+            filled: Notify::new(),
+        })
     }
 
     /// Takes a publication: runs it if it is for us and new.
@@ -149,7 +152,9 @@ impl Runner {
         let load = self.answer(job.jid, &fun, &job.arg, job.user.as_deref(), job.metadata.clone(), outcome, out);
         let substitute = |error: &Error| {
             tracing::error!(jid = %job.jid, %error, "an answer cannot be kept whole; a note of it is kept instead");
-            let text = format!("ERROR: the job ended with exit code {retcode}, but there was no room to keep its answer: {error}");
+            let text = format!(
+                "ERROR: the job ended with exit code {retcode}, but there was no room to keep its answer: {error}"
+            );
             let outcome = Outcome { value: text.into(), retcode: 1 };
             self.answer(job.jid, &fun, &[], None, None, outcome, Some("nested"))
         };

@@ -46,7 +46,9 @@ impl Spool {
             }
             Err(error) => {
                 let small = encode(&substitute(&error));
-                overwrite(&reserved, &small).and_then(|()| std::fs::rename(&reserved, self.path(jid))).map_err(|_| error)
+                overwrite(&reserved, &small)
+                    .and_then(|()| std::fs::rename(&reserved, self.path(jid)))
+                    .map_err(|_| error)
             }
         }
     }

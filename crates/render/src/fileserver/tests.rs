@@ -1,3 +1,5 @@
+//! The file server: what is listed and served, and every way out of the roots that is not there.
+
 use super::*;
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,8 +1,8 @@
 //! Minions: who there is, who is there, what is known of each.
 
 use super::{App, Caller};
-use crate::{Error, clock};
 use crate::master::{Facts, Member, Presence};
+use crate::{Error, clock};
 use saltern_core::ids::MinionId;
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;

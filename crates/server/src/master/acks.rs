@@ -74,7 +74,8 @@ impl Master {
             }
             let now = clock::now();
             let is_due = facts.sync_asked.is_none_or(|asked| now.since(asked) >= BETWEEN_SYNCS);
-            let wanted = is_due && facts.ack_method == AckMethod::None && facts.ack_setting.unwrap_or(self.config.job_ack);
+            let wanted =
+                is_due && facts.ack_method == AckMethod::None && facts.ack_setting.unwrap_or(self.config.job_ack);
             if wanted {
                 facts.sync_asked = Some(now);
             }

@@ -5,8 +5,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that meets the unexpected fails its test")]
 
-mod autosign;
 mod algorithms;
+mod autosign;
 mod events;
 mod fairness;
 mod files;

@@ -153,7 +153,8 @@ async fn a_write_does_not_wait_for_readers() {
         })
         .collect();
     wait_for_lock(&database.connect().await).await;
-    store.log_events(vec![event("passed by")]).await.unwrap();
+    let write = store.log_events(vec![event("passed by")]);
+    tokio::time::timeout(PATIENCE, write).await.expect("the write waits for the readers").unwrap();
     lock.batch_execute("ROLLBACK").await.unwrap();
     for reader in readers {
         assert_eq!(reader.await.unwrap().unwrap(), []);

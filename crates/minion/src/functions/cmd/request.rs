@@ -49,7 +49,9 @@ pub(super) struct Ran {
 /// The parameter `cmd`: a line, or a list of words.
 pub(super) fn line(call: &Call) -> Result<Line, Failure> {
     let text = match call.get("cmd") {
-        Some(Value::List(items)) => return Ok(Line::Words(items.iter().map(|item| python_text(item).into_owned()).collect())),
+        Some(Value::List(items)) => {
+            return Ok(Line::Words(items.iter().map(|item| python_text(item).into_owned()).collect()));
+        }
         _ => call.text("cmd")?,
     };
     if !call.has_param("python_shell") || call.flag("python_shell", true) {
@@ -183,7 +185,8 @@ impl Identity {
     fn look_up(user: Option<&str>, group: Option<&str>) -> Result<Self, Failure> {
         let mut identity = Self::default();
         if let Some(name) = user {
-            let user = accounts::user(name).ok_or_else(|| Failure::Command(format!("User '{name}' is not available")))?;
+            let user =
+                accounts::user(name).ok_or_else(|| Failure::Command(format!("User '{name}' is not available")))?;
             if user.uid != rustix::process::geteuid().as_raw() {
                 identity.groups = accounts::further_groups(&user);
                 (identity.uid, identity.gid) = (Some(user.uid), Some(user.gid));
@@ -283,7 +286,8 @@ fn check_permitted(call: &Call, line: &Line) -> Result<(), Failure> {
         Line::Shell(text) => text.clone(),
         Line::Words(words) => words.join(" "),
     };
-    let list = |key: &str| lookup::find(&call.context.opts, key, lookup::COLON).and_then(Value::as_list).unwrap_or_default();
+    let list =
+        |key: &str| lookup::find(&call.context.opts, key, lookup::COLON).and_then(Value::as_list).unwrap_or_default();
     let matches = |globs: &[Value]| globs.iter().any(|glob| Glob::new(&python_text(glob)).matches(&text));
     let allowed = list("cmd_whitelist_glob");
     if matches(list("cmd_blacklist_glob")) || !allowed.is_empty() && !matches(allowed) {
@@ -310,7 +314,9 @@ fn working_directory(call: &Call, user: Option<&User>) -> Result<PathBuf, Failur
 fn environment(call: &Call, user: Option<&User>) -> Result<BTreeMap<String, String>, Failure> {
     let mut variables = BTreeMap::new();
     if let Some(user) = user {
-        for (name, value) in [("HOME", &user.home), ("SHELL", &user.shell), ("USER", &user.name), ("LOGNAME", &user.name)] {
+        for (name, value) in
+            [("HOME", &user.home), ("SHELL", &user.shell), ("USER", &user.name), ("LOGNAME", &user.name)]
+        {
             variables.insert(name.to_owned(), value.clone());
         }
     }
@@ -332,9 +338,8 @@ fn environment(call: &Call, user: Option<&User>) -> Result<BTreeMap<String, Stri
         let path = variables.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
         variables.insert("PATH".into(), format!("{}:{path}", python_text(first)));
     }
-    let is_bad = |(name, value): (&String, &String)| {
-        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
-    };
+    let is_bad =
+        |(name, value): (&String, &String)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
     if variables.iter().any(is_bad) {
         return Err(Failure::Invocation("the environment has a name or a value that no program can be given".into()));
     }

@@ -19,7 +19,8 @@ pub(super) async fn script(call: &Call) -> Answer {
     let cached = cp::cache(&call.context, &source, &cp::saltenv(call)?).await;
     let Some(cached) = cached.ok().flatten().filter(|path| path.is_file()) else { return Ok(not_cached()) };
     let bytes = tokio::fs::read(&cached).await?;
-    let ending = Path::new(&source).extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    let ending =
+        Path::new(&source).extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
     let file = place(call, bytes, ending, 0o500).await?;
     let line = Line::Words(std::iter::once(file.text()).chain(arguments(call)?).collect());
     if call.has_param("bg") && call.flag("bg", false) {
@@ -99,7 +100,8 @@ async fn place(call: &Call, bytes: Vec<u8>, ending: String, mode: u32) -> Result
         file.write_all(&bytes)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         if let Some(name) = user {
-            let user = accounts::user(&name).ok_or_else(|| Failure::Command(format!("User '{name}' is not available")))?;
+            let user =
+                accounts::user(&name).ok_or_else(|| Failure::Command(format!("User '{name}' is not available")))?;
             std::os::unix::fs::fchown(&file, Some(user.uid), None)?;
         }
         Ok(temporary)

@@ -1,7 +1,12 @@
+//! What `cmd.*` answers, compared with what stock Salt answers.
+
 use crate::functions::testing::{Bench, call, map};
 use crate::functions::{Failure, Outcome};
 use saltern_core::value::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::OpenOptions;
 
 async fn outcome(name: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Outcome {
     Bench::new().try_call(name, args, kwargs).await.unwrap()
@@ -29,8 +34,14 @@ async fn run_all_keeps_streams_apart() {
     assert_eq!(done.retcode, 3);
     let Value::Map(mut value) = done.value else { panic!("not a map") };
     assert!(value.remove("pid").and_then(|pid| pid.as_i64()).is_some_and(|pid| pid > 1));
-    assert_eq!(value.iter().map(|(key, _)| key.key_text().into_owned()).collect::<Vec<_>>(), ["retcode", "stdout", "stderr"]);
-    assert_eq!(Value::Map(value), map([("retcode", 3.into()), ("stdout", "out".into()), ("stderr", "err".into())]).into());
+    assert_eq!(
+        value.iter().map(|(key, _)| key.key_text().into_owned()).collect::<Vec<_>>(),
+        ["retcode", "stdout", "stderr"]
+    );
+    assert_eq!(
+        Value::Map(value),
+        map([("retcode", 3.into()), ("stdout", "out".into()), ("stderr", "err".into())]).into()
+    );
 }
 
 #[tokio::test]
@@ -53,7 +64,10 @@ async fn without_a_shell_the_line_is_split_into_words() {
     assert_eq!(call("cmd.run", &["echo 'a  b' $HOME | cat".into()], &no_shell).await, "a  b $HOME | cat".into());
     assert_eq!(call("cmd.run", &[Value::list(["echo", "a  b"])], &[]).await, "a  b".into());
     let text = fail("no-such-program a b", &no_shell).await;
-    assert!(text.starts_with("ERROR: Unable to run command '['no-such-program', 'a', 'b']' with the context"), "{text}");
+    assert!(
+        text.starts_with("ERROR: Unable to run command '['no-such-program', 'a', 'b']' with the context"),
+        "{text}"
+    );
     assert!(text.ends_with("reason: [Errno 2] No such file or directory: 'no-such-program'"), "{text}");
     let text = fail("echo 'open", &no_shell).await;
     assert!(text.contains("No closing quotation"), "{text}");
@@ -64,20 +78,29 @@ async fn numbers_are_commands_too() {
     assert_eq!(outcome("cmd.retcode", &[3.into()], &[]).await.retcode, 127);
 }
 
+/// Waits for what must come; a test that fails must not hang.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.unwrap()
+}
+
+fn fifo(bench: &Bench) -> String {
+    let path = bench.at("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
 #[tokio::test]
 async fn time_limits_end_the_whole_group() {
     let bench = Bench::new();
-    let fifo = bench.at("alive");
-    std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
-    // The background process holds the pipe; reading it ends only when that process does.
-    let line = format!("(exec 3>{fifo}; sleep 1000) & exec 3<{fifo}; wait");
-    let reader = std::thread::spawn({
-        let fifo = fifo.clone();
-        move || std::fs::read(fifo).unwrap()
-    });
+    let fifo = fifo(&bench);
+    let mut reader = OpenOptions::new().open_receiver(&fifo).unwrap();
+    // Both processes hold the pipe; reading it ends only when both have ended.
+    let line = format!("exec 3<>{fifo}; echo up >&3; sleep 1000 & wait");
     let done = bench.try_call("cmd.run", &[line.as_str().into()], &[("timeout", 1.into())]).await.unwrap();
     assert_eq!(done, Outcome { value: format!("{line} : Timed out after 1 seconds").into(), retcode: 1 });
-    assert_eq!(reader.join().unwrap(), b"");
+    let mut said = String::new();
+    soon(reader.read_to_string(&mut said)).await.unwrap();
+    assert_eq!(said, "up\n");
 }
 
 #[tokio::test]
@@ -183,11 +206,14 @@ async fn the_configuration_can_forbid_commands() {
 #[tokio::test]
 async fn a_command_in_the_background_is_left_alone() {
     let bench = Bench::new();
-    let fifo = bench.at("done");
-    std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    let fifo = fifo(&bench);
+    // Held open for writing as well, so that reading waits for the command.
+    let mut reader = OpenOptions::new().read_write(true).open_receiver(&fifo).unwrap();
     let started = bench.call("cmd.run_bg", &[format!("echo done >{fifo}").into()], &[]).await;
     assert!(started.get("pid").and_then(Value::as_i64).is_some_and(|pid| pid > 1));
-    assert_eq!(tokio::fs::read_to_string(&fifo).await.unwrap(), "done\n");
+    let mut said = [0; 5];
+    soon(reader.read_exact(&mut said)).await.unwrap();
+    assert_eq!(&said, b"done\n");
 }
 
 #[tokio::test]

@@ -312,7 +312,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TAB: &str = "MAILTO=root\n0 5 * * * by-hand\n# Lines below here are managed by Salt, do not edit\nPATH=/bin:/usr/bin\n# nightly\n# backup SALT_CRON_IDENTIFIER:backup\n0 2 * * * /usr/bin/backup --all\n#DISABLED#*/5 * * * 1-5 poll x=1\n@daily rotate  logs\n";
+    const TAB: &str = "MAILTO=root\n\
+        0 5 * * * by-hand\n\
+        # Lines below here are managed by Salt, do not edit\n\
+        PATH=/bin:/usr/bin\n\
+        # nightly\n\
+        # backup SALT_CRON_IDENTIFIER:backup\n\
+        0 2 * * * /usr/bin/backup --all\n\
+        #DISABLED#*/5 * * * 1-5 poll x=1\n\
+        @daily rotate  logs\n";
 
     fn job(command: &str, fields: [&str; 5]) -> Job {
         Job {

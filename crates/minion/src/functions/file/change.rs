@@ -2,16 +2,15 @@
 
 use super::super::call::Answer;
 use super::super::{Call, Failure, Function, Outcome, Param};
-use super::inspect::{group_number, metadata, mode_text, user_number};
+use super::owner::{Named, mode_of};
 use super::{absolute, normal, path, python_error, unexpected};
 use crate::clock;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
-use saltern_core::target::python_text;
 use saltern_core::value::{Map, Value};
 use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
 
 const PATH: Param = Param::Required("path");
 const USER: Param = Param::Optional("user", "None");
@@ -22,18 +21,6 @@ const DST: Param = Param::Required("dst");
 
 pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
-        name: "file.chgrp",
-        params: &[PATH, Param::Required("group")],
-        doc: "Give a file to a group.\n\nCLI Example:\n\n    saltern run '*' file.chgrp /srv/www www-data\n",
-        run: |call| call.blocking(|call| give(call, Ok(None), chown)),
-    },
-    Function {
-        name: "file.chown",
-        params: &[PATH, Param::Required("user"), Param::Required("group")],
-        doc: "Give a file to a user and a group.\n\nCLI Example:\n\n    saltern run '*' file.chown /srv/www root www-data\n",
-        run: |call| call.blocking(|call| give(call, named(call, "user", user_number, "User"), chown)),
-    },
-    Function {
         name: "file.copy",
         params: &[SRC, DST, Param::Optional("recurse", "False"), Param::Optional("remove_existing", "False")],
         doc: "Copy a file, or with recurse a folder, with owner and mode.\n\n\
@@ -42,16 +29,10 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
         run: |call| call.blocking(copy),
     },
     Function {
-        name: "file.lchown",
-        params: &[PATH, Param::Required("user"), Param::Required("group")],
-        doc: "Give a path to a user and a group; a link is not followed.\n\n\
-              CLI Example:\n\n    saltern run '*' file.lchown /srv/link root root\n",
-        run: |call| call.blocking(|call| give(call, named(call, "user", user_number, "User"), lchown)),
-    },
-    Function {
         name: "file.link",
         params: &[SRC, PATH],
-        doc: "Give a file a second name.\n\nCLI Example:\n\n    saltern run '*' file.link /path/to/file /path/to/link\n",
+        doc: "Give a file a second name.\n\n\
+              CLI Example:\n\n    saltern run '*' file.link /path/to/file /path/to/link\n",
         run: |call| call.blocking(hard_link),
     },
     Function {
@@ -96,13 +77,15 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.remove",
         params: &[PATH, Param::Keywords("kwargs")],
-        doc: "Remove a file, or a folder with all that is in it.\n\nCLI Example:\n\n    saltern run '*' file.remove /tmp/foo\n",
+        doc: "Remove a file, or a folder with all that is in it.\n\n\
+              CLI Example:\n\n    saltern run '*' file.remove /tmp/foo\n",
         run: |call| call.blocking(remove),
     },
     Function {
         name: "file.rename",
         params: &[SRC, DST],
-        doc: "Give a file or a folder another name.\n\nCLI Example:\n\n    saltern run '*' file.rename /path/to/src /path/to/dst\n",
+        doc: "Give a file or a folder another name.\n\n\
+              CLI Example:\n\n    saltern run '*' file.rename /path/to/src /path/to/dst\n",
         run: |call| call.blocking(rename),
     },
     Function {
@@ -120,12 +103,6 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
         run: |call| call.blocking(rmdir),
     },
     Function {
-        name: "file.set_mode",
-        params: &[PATH, Param::Required("mode")],
-        doc: "Set the mode of a file, in octal digits.\n\nCLI Example:\n\n    saltern run '*' file.set_mode /etc/passwd 0644\n",
-        run: |call| call.blocking(set_mode),
-    },
-    Function {
         name: "file.symlink",
         params: &[
             SRC,
@@ -134,7 +111,9 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
             Param::Optional("atomic", "False"),
             Param::Optional("follow_symlinks", "True"),
         ],
-        doc: "Make a symbolic link.\n\nforce\n    whether what is there is replaced\natomic\n    the same, at one stroke\n\n\
+        doc: "Make a symbolic link.\n\nforce\n    whether what is there is replaced\n\
+              atomic\n    the same, at one stroke\n\n\
+              \
               CLI Example:\n\n    saltern run '*' file.symlink /path/to/file /path/to/link\n",
         run: |call| call.blocking(make_symlink),
     },
@@ -148,11 +127,13 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.truncate",
         params: &[PATH, Param::Required("length")],
-        doc: "Cut a file to a length in bytes.\n\nCLI Example:\n\n    saltern run '*' file.truncate /path/to/file 512\n",
+        doc: "Cut a file to a length in bytes.\n\n\
+              CLI Example:\n\n    saltern run '*' file.truncate /path/to/file 512\n",
         run: |call| {
             call.blocking(|call| {
                 let (path, length) = (path(call, "path")?, call.int("length", 0)?);
-                let length = u64::try_from(length).map_err(|_| Failure::Arguments("'length' must not be negative".into()))?;
+                let length =
+                    u64::try_from(length).map_err(|_| Failure::Arguments("'length' must not be negative".into()))?;
                 let file = std::fs::OpenOptions::new().write(true).open(&path);
                 file.and_then(|file| file.set_len(length)).map_err(unexpected(&path))?;
                 Ok(Value::Nil.into())
@@ -161,76 +142,11 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// A user or group that must be there if it is named; a text says that it is not.
-fn named(
-    call: &Call,
-    param: &str,
-    look_up: fn(&Call, &str) -> Result<Option<u32>, Failure>,
-    word: &str,
-) -> Result<Option<u32>, Result<String, Failure>> {
-    let is_named = call.get(param).is_some_and(Value::is_truthy);
-    match look_up(call, param).map_err(Err)? {
-        None if is_named => Err(Ok(format!("{word} does not exist\n"))),
-        number => Ok(number),
-    }
-}
-
-type GiveAway = fn(PathBuf, Option<u32>, Option<u32>) -> io::Result<()>;
-
-fn give(call: &Call, uid: Result<Option<u32>, Result<String, Failure>>, give_away: GiveAway) -> Answer {
-    let path = path(call, "path")?;
-    let mut trouble = String::new();
-    let mut taken = |number: Result<Option<u32>, Result<String, Failure>>| match number {
-        Ok(number) => Ok(number),
-        Err(Ok(text)) => {
-            trouble.push_str(&text);
-            Ok(None)
-        }
-        Err(Err(failure)) => Err(failure),
-    };
-    let (uid, gid) = (taken(uid)?, taken(named(call, "group", group_number, "Group"))?);
-    if !path.exists() && !path.is_symlink() {
-        trouble.push_str("File not found");
-    }
-    if !trouble.is_empty() {
-        return Ok(trouble.into());
-    }
-    // A link that leads nowhere can still be given away.
-    let done = if path.exists() { give_away(path.clone(), uid, gid) } else { lchown(&path, uid, gid) };
-    done.map_err(unexpected(&path))?;
-    Ok(Value::Nil.into())
-}
-
-/// The parameter `mode`, read as octal digits whether it came as text or as a number.
-fn mode_of(call: &Call) -> Result<Option<u32>, Failure> {
-    let Some(given) = call.get("mode") else { return Ok(None) };
-    let text = python_text(given);
-    let invalid = || Failure::Invocation(format!("Invalid Mode {text}"));
-    octal(&text).map(Some).ok_or_else(invalid)
-}
-
-fn octal(text: &str) -> Option<u32> {
-    let digits = text.trim_matches(['"', '\'']).trim_start_matches(['0', 'o', 'O']);
-    let digits = if digits.is_empty() { "0" } else { digits };
-    u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= 0o7777)
-}
-
-fn set_mode(call: &Call) -> Answer {
-    let (path, text) = (path(call, "path")?, python_text(call.get("mode").unwrap_or(&Value::Nil)).into_owned());
-    if !path.exists() {
-        return Err(Failure::Command(format!("{}: File not found", path.display())));
-    }
-    let set = octal(&text).map(|mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)));
-    match set {
-        Some(Ok(())) => Ok(mode_text(&metadata(&path, true)?).into()),
-        _ => Ok(format!("Invalid Mode {}", text.trim_start_matches(['0', 'o', 'O'])).into()),
-    }
-}
-
 fn makedirs(call: &Call) -> Answer {
     let given = path(call, "path")?;
     let text = given.to_string_lossy();
-    let folder = normal(Path::new(text.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder })));
+    let folder =
+        normal(Path::new(text.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder })));
     if folder.is_dir() {
         return Ok(format!("Directory '{}' already exists", folder.display()).into());
     }
@@ -250,13 +166,15 @@ fn makedirs(call: &Call) -> Answer {
 
 /// Makes a folder and those it is in; all that are made get owner and mode.
 fn make_folders(call: &Call, folder: &Path, mode: Option<u32>) -> Result<(), Failure> {
-    let unknown = |text: Result<String, Failure>| match text {
-        Ok(text) => Failure::Command(text.trim_end().to_owned()),
-        Err(failure) => failure,
-    };
-    let uid = named(call, "user", user_number, "User").map_err(unknown)?;
-    let gid = named(call, "group", group_number, "Group").map_err(unknown)?;
-    let missing: Vec<&Path> = folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.is_dir()).collect();
+    let (user, group) = (Named::user(call)?, Named::group(call)?);
+    for (named, word) in [(&user, "User"), (&group, "Group")] {
+        if matches!(named, Named::Unknown) {
+            return Err(Failure::Command(format!("{word} does not exist")));
+        }
+    }
+    let (uid, gid) = (user.number(), group.number());
+    let missing: Vec<&Path> =
+        folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.is_dir()).collect();
     for path in missing.into_iter().rev() {
         let made = (|| {
             std::fs::create_dir(path)?;
@@ -280,7 +198,8 @@ fn remove(call: &Call) -> Answer {
         Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(&path),
         Ok(_) => std::fs::remove_file(&path),
     };
-    let failed = |error| Failure::Command(format!("Could not remove '{}': {}", path.display(), python_error(&error, &path)));
+    let failed =
+        |error| Failure::Command(format!("Could not remove '{}': {}", path.display(), python_error(&error, &path)));
     removed.map_err(failed)?;
     Ok(true.into())
 }
@@ -294,7 +213,8 @@ fn rename(call: &Call) -> Answer {
 
 fn hard_link(call: &Call) -> Answer {
     let (src, path) = (absolute(call, "src", "File path must be absolute.")?, path(call, "path")?);
-    let failed = |error| Failure::Command(format!("Could not create '{}': {}", path.display(), python_error(&error, &src)));
+    let failed =
+        |error| Failure::Command(format!("Could not create '{}': {}", path.display(), python_error(&error, &src)));
     std::fs::hard_link(&src, &path).map_err(failed)?;
     Ok(true.into())
 }
@@ -356,7 +276,8 @@ fn move_(call: &Call) -> Answer {
     }
     let src = absolute(call, "src", "Source path must be absolute.")?;
     let dst = absolute(call, "dst", "Destination path must be absolute.")?;
-    let failed = |text: String| Failure::Command(format!("Unable to move '{}' to '{}': {text}", src.display(), dst.display()));
+    let failed =
+        |text: String| Failure::Command(format!("Unable to move '{}' to '{}': {text}", src.display(), dst.display()));
     let place = match src.file_name() {
         Some(name) if dst.is_dir() => dst.join(name),
         _ => dst.clone(),
@@ -423,12 +344,18 @@ fn touch(call: &Call) -> Answer {
     let name = path(call, "name")?;
     let time = |param: &str| match call.get(param) {
         None => Ok(None),
-        Some(_) => call.int(param, 0).map(Some).map_err(|_| Failure::Invocation("atime and mtime must be integers".into())),
+        Some(_) => {
+            call.int(param, 0).map(Some).map_err(|_| Failure::Invocation("atime and mtime must be integers".into()))
+        }
     };
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let given = |seconds: Option<i64>| seconds.map_or(now, |tv_sec| Timespec { tv_sec, tv_nsec: 0 });
     let times = Timestamps { last_access: given(time("atime")?), last_modification: given(time("mtime")?) };
-    let made = if name.exists() { Ok(()) } else { std::fs::OpenOptions::new().create(true).append(true).open(&name).map(drop) };
+    let made = if name.exists() {
+        Ok(())
+    } else {
+        std::fs::OpenOptions::new().create(true).append(true).open(&name).map(drop)
+    };
     let set = made.and_then(|()| Ok(utimensat(CWD, &name, &times, AtFlags::empty())?));
     let plain = |error: io::Error| error.to_string().split(" (os error").next().unwrap_or_default().to_owned();
     set.map_err(|error| Failure::Command(plain(error)))?;
@@ -450,7 +377,9 @@ fn rmdir(call: &Call) -> Answer {
         while let Some(folder) = folders.get(next).cloned() {
             next += 1;
             let entries = folder.read_dir().into_iter().flatten().flatten();
-            folders.extend(entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()));
+            folders.extend(
+                entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+            );
         }
     }
     // The innermost first: what was found last.

@@ -21,7 +21,8 @@ pub(super) fn unified(old: &[&str], new: &[&str]) -> String {
             out.push_str("--- \n+++ \n");
         }
         let whole = |part: fn(&Change) -> &Range<usize>| {
-            part(&hunk[0]).start.saturating_sub(hunk[0].before)..part(&hunk[hunk.len() - 1]).end + hunk[hunk.len() - 1].after
+            part(&hunk[0]).start.saturating_sub(hunk[0].before)
+                ..part(&hunk[hunk.len() - 1]).end + hunk[hunk.len() - 1].after
         };
         let (there, here) = (whole(|change| &change.old), whole(|change| &change.new));
         let _ = writeln!(out, "@@ -{} +{} @@", shown(&there), shown(&here));
@@ -146,12 +147,16 @@ mod tests {
     #[test]
     fn differences_look_like_pythons() {
         assert_eq!(diff("a\n", "a\n"), "");
-        assert_eq!(diff("one\ntwo\nthree\n", "one\nwot\nhreet\n"), "--- \n+++ \n@@ -1,3 +1,3 @@\n one\n-two\n-three\n+wot\n+hreet\n");
+        assert_eq!(
+            diff("one\ntwo\nthree\n", "one\nwot\nhreet\n"),
+            "--- \n+++ \n@@ -1,3 +1,3 @@\n one\n-two\n-three\n+wot\n+hreet\n"
+        );
         assert_eq!(diff("", "a\n"), "--- \n+++ \n@@ -0,0 +1 @@\n+a\n");
         assert_eq!(diff("a\n", ""), "--- \n+++ \n@@ -1 +0,0 @@\n-a\n");
         let old: String = (0..20).map(|n| format!("{n}\n")).collect();
         let new = old.replace("2\n3\n", "2\nx\n").replace("\n17\n", "\n");
-        let expected = "--- \n+++ \n@@ -1,7 +1,7 @@\n 0\n 1\n 2\n-3\n+x\n 4\n 5\n 6\n@@ -15,6 +15,5 @@\n 14\n 15\n 16\n-17\n 18\n 19\n";
+        let expected = "--- \n+++ \n@@ -1,7 +1,7 @@\n 0\n 1\n 2\n-3\n+x\n 4\n 5\n 6\n\
+                        @@ -15,6 +15,5 @@\n 14\n 15\n 16\n-17\n 18\n 19\n";
         assert_eq!(diff(&old, &new), expected);
     }
 }

@@ -57,7 +57,8 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.file_exists",
         params: &[PATH],
-        doc: "Tell whether there is a file, not a folder.\n\nCLI Example:\n\n    saltern run '*' file.file_exists /etc/hosts\n",
+        doc: "Tell whether there is a file, not a folder.\n\n\
+              CLI Example:\n\n    saltern run '*' file.file_exists /etc/hosts\n",
         run: |call| call.blocking(|call| Ok(path(call, "path")?.is_file().into())),
     },
     Function {
@@ -82,13 +83,15 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.get_mode",
         params: &[PATH, FOLLOW],
-        doc: "Give the mode of a file, as four octal digits.\n\nCLI Example:\n\n    saltern run '*' file.get_mode /etc/hosts\n",
+        doc: "Give the mode of a file, as four octal digits.\n\n\
+              CLI Example:\n\n    saltern run '*' file.get_mode /etc/hosts\n",
         run: |call| call.blocking(|call| Ok(mode_text(&looked_at(call)?.1).into())),
     },
     Function {
         name: "file.get_sum",
         params: &[PATH, Param::Optional("form", "'sha256'")],
-        doc: "Give the hash of a file, or say that there is none.\n\nCLI Example:\n\n    saltern run '*' file.get_sum /etc/hosts\n",
+        doc: "Give the hash of a file, or say that there is none.\n\n\
+              CLI Example:\n\n    saltern run '*' file.get_sum /etc/hosts\n",
         run: |call| {
             call.blocking(|call| {
                 let path = path(call, "path")?;
@@ -152,8 +155,11 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.normpath",
         params: &[PATH],
-        doc: "Give a path without '.', '..' and doubled slashes.\n\nCLI Example:\n\n    saltern run '*' file.normpath /a/../b//c\n",
-        run: |call| call.at_once(|call| Ok(normal(Path::new(&call.text("path")?)).to_string_lossy().into_owned().into())),
+        doc: "Give a path without '.', '..' and doubled slashes.\n\n\
+              CLI Example:\n\n    saltern run '*' file.normpath /a/../b//c\n",
+        run: |call| {
+            call.at_once(|call| Ok(normal(Path::new(&call.text("path")?)).to_string_lossy().into_owned().into()))
+        },
     },
     Function {
         name: "file.path_exists_glob",
@@ -186,7 +192,8 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.seek_read",
         params: &[PATH, Param::Required("size"), Param::Required("offset")],
-        doc: "Give a number of bytes of a file, from a place on.\n\nCLI Example:\n\n    saltern run '*' file.seek_read /etc/hosts 16 0\n",
+        doc: "Give a number of bytes of a file, from a place on.\n\n\
+              CLI Example:\n\n    saltern run '*' file.seek_read /etc/hosts 16 0\n",
         run: |call| call.blocking(seek_read),
     },
     Function {
@@ -199,13 +206,15 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.statvfs",
         params: &[PATH],
-        doc: "Give what the system knows of the filesystem a path is on.\n\nCLI Example:\n\n    saltern run '*' file.statvfs /\n",
+        doc: "Give what the system knows of the filesystem a path is on.\n\n\
+              CLI Example:\n\n    saltern run '*' file.statvfs /\n",
         run: |call| call.blocking(statvfs),
     },
     Function {
         name: "file.uid_to_user",
         params: &[Param::Required("uid")],
-        doc: "Give the name of a user by number, or the number.\n\nCLI Example:\n\n    saltern run '*' file.uid_to_user 0\n",
+        doc: "Give the name of a user by number, or the number.\n\n\
+              CLI Example:\n\n    saltern run '*' file.uid_to_user 0\n",
         run: |call| {
             call.blocking(|call| {
                 let number = u32::try_from(call.int("uid", -1)?);
@@ -297,8 +306,8 @@ fn check_hash(call: &Call) -> Answer {
     let Some((kind, _)) = KINDS.iter().find(|(_, digits)| *digits == length) else {
         let known: Vec<String> = KINDS.iter().map(|(kind, digits)| format!("{kind} ({digits})")).collect();
         return Err(Failure::Invocation(format!(
-            "Hash {given} (length: {length}) could not be matched to a supported hash type. The supported hash types and \
-             lengths are: {}",
+            "Hash {given} (length: {length}) could not be matched to a supported hash type. The supported hash types \
+             and lengths are: {}",
             known.join(", ")
         )));
     };

@@ -27,13 +27,15 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.append",
         params: LINES,
-        doc: "Add lines at the end of a file.\n\nCLI Example:\n\n    saltern run '*' file.append /etc/motd 'one' 'two'\n",
+        doc: "Add lines at the end of a file.\n\n\
+              CLI Example:\n\n    saltern run '*' file.append /etc/motd 'one' 'two'\n",
         run: |call| call.blocking(append),
     },
     Function {
         name: "file.contains",
         params: &[PATH, Param::Required("text")],
-        doc: "Tell whether a text is in a file.\n\nCLI Example:\n\n    saltern run '*' file.contains /etc/hosts localhost\n",
+        doc: "Tell whether a text is in a file.\n\n\
+              CLI Example:\n\n    saltern run '*' file.contains /etc/hosts localhost\n",
         run: |call| call.blocking(contains),
     },
     Function {
@@ -54,7 +56,8 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.prepend",
         params: LINES,
-        doc: "Add lines at the beginning of a file.\n\nCLI Example:\n\n    saltern run '*' file.prepend /etc/motd 'one' 'two'\n",
+        doc: "Add lines at the beginning of a file.\n\n\
+              CLI Example:\n\n    saltern run '*' file.prepend /etc/motd 'one' 'two'\n",
         run: |call| call.blocking(prepend),
     },
     Function {
@@ -84,7 +87,7 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
               flags\n    Python's numbers or names: MULTILINE, IGNORECASE, DOTALL, VERBOSE\n\
               append_if_not_found, prepend_if_not_found, not_found_content\n    what is added where nothing fits\n\
               backup\n    what is put behind the name of a copy of the old file; False for none\n\
-              dry_run, search_only, show_changes\n    change nothing; only look; give differences or just whether there are any\n\n\
+              dry_run, search_only, show_changes\n    change nothing; only look; tell what changes or just whether\n\n\
               CLI Example:\n\n    saltern run '*' file.replace /etc/app.conf '^port=.*' 'port=80'\n",
         run: |call| call.blocking(replace),
     },
@@ -110,7 +113,8 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "file.write",
         params: LINES,
-        doc: "Write lines into a file; what was in it is gone.\n\nCLI Example:\n\n    saltern run '*' file.write /etc/motd 'one' 'two'\n",
+        doc: "Write lines into a file; what was in it is gone.\n\n\
+              CLI Example:\n\n    saltern run '*' file.write /etc/motd 'one' 'two'\n",
         run: |call| call.blocking(write),
     },
 ];
@@ -229,7 +233,9 @@ fn flags(call: &Call) -> Result<i64, Failure> {
     let by_name = |value: &Value| {
         let name = python_text(value).to_uppercase();
         let found = FLAGS.iter().find(|(_, names)| names.contains(&name.as_str()));
-        found.map(|(flag, _)| *flag).ok_or_else(|| Failure::Command(format!("Invalid re flag given: {}", python_text(value))))
+        found
+            .map(|(flag, _)| *flag)
+            .ok_or_else(|| Failure::Command(format!("Invalid re flag given: {}", python_text(value))))
     };
     match call.get("flags") {
         None => Ok(MULTILINE),
@@ -251,7 +257,8 @@ fn compiled(pattern: &str, flags: i64) -> Result<Regex, Failure> {
 
 fn replace(call: &Call) -> Answer {
     let is_search = call.flag("search_only", false);
-    let (is_appended, is_prepended) = (call.flag("append_if_not_found", false), call.flag("prepend_if_not_found", false));
+    let (is_appended, is_prepended) =
+        (call.flag("append_if_not_found", false), call.flag("prepend_if_not_found", false));
     if is_search && (is_appended || is_prepended) {
         return Err(Failure::Invocation("search_only cannot be used with append/prepend_if_not_found".into()));
     }
@@ -284,12 +291,7 @@ fn replace(call: &Call) -> Answer {
         return Ok(is_changed.into());
     }
     let (old, new) = (String::from_utf8_lossy(&old), String::from_utf8_lossy(&new));
-    let lines = |text: &'_ str| text.split_inclusive('\n').map(str::to_owned).collect::<Vec<_>>();
-    let (old, new) = (lines(&old), lines(&new));
-    let borrowed = |lines: &[String]| lines.iter().map(String::as_str).map(ToOwned::to_owned).collect::<Vec<String>>();
-    let (old, new) = (borrowed(&old), borrowed(&new));
-    let old: Vec<&str> = old.iter().map(String::as_str).collect();
-    let new: Vec<&str> = new.iter().map(String::as_str).collect();
+    let (old, new) = (old.split_inclusive('\n').collect::<Vec<_>>(), new.split_inclusive('\n').collect::<Vec<_>>());
     Ok(diff::unified(&old, &new).into())
 }
 
@@ -376,7 +378,9 @@ fn filled(template: &[Part], captures: &Captures<'_>) -> Vec<u8> {
     for part in template {
         match part {
             Part::Text(text) => out.extend_from_slice(text.as_bytes()),
-            Part::Group(number) => out.extend_from_slice(captures.get(*number).map_or(&[][..], |group| group.as_bytes())),
+            Part::Group(number) => {
+                out.extend_from_slice(captures.get(*number).map_or(&[][..], |group| group.as_bytes()))
+            }
         }
     }
     out

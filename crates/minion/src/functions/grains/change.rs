@@ -38,12 +38,15 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
         params: &[KEY, DESTRUCTIVE, FORCE],
         doc: "Set a grain to None, or remove it if destructive is set.\n\n\
               CLI Example:\n\n    saltern run '*' grains.delval roles\n",
-        run: |call| changed(call, |call| set(call, &Value::Nil, call.flag("destructive", false), lookup::COLON)).boxed(),
+        run: |call| {
+            changed(call, |call| set(call, &Value::Nil, call.flag("destructive", false), lookup::COLON)).boxed()
+        },
     },
     Function {
         name: "grains.remove",
         params: &[KEY, VAL, DELIMITER],
-        doc: "Take a value out of a grain that is a list.\n\nCLI Example:\n\n    saltern run '*' grains.remove roles web\n",
+        doc: "Take a value out of a grain that is a list.\n\n\
+              CLI Example:\n\n    saltern run '*' grains.remove roles web\n",
         run: |call| changed(call, remove).boxed(),
     },
     Function {
@@ -63,7 +66,8 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "grains.setval",
         params: &[KEY, VAL, DESTRUCTIVE, REFRESH],
-        doc: "Set a grain to a value, whatever it was.\n\nCLI Example:\n\n    saltern run '*' grains.setval roles '[web]'\n",
+        doc: "Set a grain to a value, whatever it was.\n\n\
+              CLI Example:\n\n    saltern run '*' grains.setval roles '[web]'\n",
         run: |call| {
             changed(call, |call| {
                 let mut entries = Map::new();
@@ -76,7 +80,8 @@ pub(in super::super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "grains.setvals",
         params: &[Param::Required("grains"), DESTRUCTIVE, REFRESH],
-        doc: "Set several grains, whatever they were.\n\nCLI Example:\n\n    saltern run '*' grains.setvals '{a: 1, b: 2}'\n",
+        doc: "Set several grains, whatever they were.\n\n\
+              CLI Example:\n\n    saltern run '*' grains.setvals '{a: 1, b: 2}'\n",
         run: |call| {
             changed(call, |call| match call.get("grains") {
                 Some(Value::Map(entries)) => store(&call.context, entries.clone(), call.flag("destructive", false)),
@@ -270,7 +275,11 @@ mod tests {
 
     fn bench() -> Bench {
         let deep = Value::map([("a", Value::map([("b", 1)]))]);
-        Bench::with(Map::new(), map([("roles", Value::list(["web", "db"])), ("deep", deep), ("os", "X".into())]), Map::new())
+        Bench::with(
+            Map::new(),
+            map([("roles", Value::list(["web", "db"])), ("deep", deep), ("os", "X".into())]),
+            Map::new(),
+        )
     }
 
     fn file(bench: &Bench) -> Value {
@@ -292,7 +301,8 @@ mod tests {
         let told = bench.call("grains.append", &append("deep", "x"), &[]).await;
         assert_eq!(told, "The key deep is not a valid list".into());
         let told = bench.call("grains.append", &append("deep:c:l", "one"), &[]).await;
-        let inner = Value::map([("a", Value::map([("b", 1)])), ("c", saltern_render::yaml::load("{l: [one]}").unwrap())]);
+        let inner =
+            Value::map([("a", Value::map([("b", 1)])), ("c", saltern_render::yaml::load("{l: [one]}").unwrap())]);
         assert_eq!(told, Value::map([("deep", inner)]));
         let told = bench.call("grains.remove", &append("roles", "db"), &[]).await;
         assert_eq!(told, Value::map([("roles", Value::list(["web", "cache"]))]));

@@ -331,7 +331,7 @@ pub(super) fn read_selections(text: &str) -> BTreeMap<String, Vec<String>> {
 /// Between packages; no description contains it.
 const RECORD_END: &str = "\u{1e}";
 const INFO_FORMAT: &str = concat!(
-    "name:${Package}\\narchitecture:${Architecture}\\npackager:${Maintainer}\\nsummary:${binary:Summary}\\n",
+    "name:${Package}\\narchitecture:${Architecture}\\npackager:${Maintainer}\\nsummary:${Summary}\\n",
     "source:${source:Package}\\nversion:${Version}\\ngroup:${Section}\\nvendor:${Origin}\\nurl:${Homepage}\\n",
     "status:${db:Status-Abbrev}\\ninstall_date:${db-fsys:Last-Modified}\\ndescription:${Description}\\n\u{1e}"
 );
@@ -353,7 +353,7 @@ fn read_info(text: &str) -> BTreeMap<String, Map> {
                 _ => drop(info.insert(key, value)),
             }
         }
-        info.insert("description", description.trim_end_matches('\n'));
+        info.insert("description", description);
         if let Some(name) = info.get("name").and_then(Value::as_str).filter(|_| is_installed).map(str::to_owned) {
             found.insert(name, info);
         }
@@ -377,7 +377,10 @@ mod tests {
 
     #[test]
     fn repositories_are_fetched_unchanged_or_failed() {
-        let text = "Hit:1 http://deb.example.org bookworm InRelease\nGet:2 http://deb.example.org bookworm-updates InRelease [55.4 kB]\nErr:3 http://x.example bookworm Release\nReading package lists...\n";
+        let text = "Hit:1 http://deb.example.org bookworm InRelease\n\
+            Get:2 http://deb.example.org bookworm-updates InRelease [55.4 kB]\n\
+            Err:3 http://x.example bookworm Release\n\
+            Reading package lists...\n";
         let expected = Value::map([
             ("http://deb.example.org bookworm InRelease", Value::Nil),
             ("http://deb.example.org bookworm-updates InRelease", true.into()),
@@ -394,7 +397,9 @@ mod tests {
 
     #[test]
     fn upgrades_are_read_from_a_simulation() {
-        let text = "Inst libc6 [2.36-9] (2.36-9+deb12u1 Debian:12 [amd64])\nConf libc6 (2.36-9+deb12u1 Debian:12 [amd64])\nConf tzdata (2024a-1 Debian:12 [all])\n";
+        let text = "Inst libc6 [2.36-9] (2.36-9+deb12u1 Debian:12 [amd64])\n\
+            Conf libc6 (2.36-9+deb12u1 Debian:12 [amd64])\n\
+            Conf tzdata (2024a-1 Debian:12 [all])\n";
         assert_eq!(
             read_upgrades(text),
             BTreeMap::from([
@@ -406,7 +411,12 @@ mod tests {
 
     #[test]
     fn packages_are_told_apart_by_state_and_architecture() {
-        let text = "install ok installed zsh 5.9-4+b2 amd64\ndeinstall ok config-files mc 3:4.8.1-2 amd64\ninstall ok installed libc6 2.36-9 i386\nhold ok installed vim 2:9.0 amd64\ninstall ok half-configured x 1 amd64\nbroken\n";
+        let text = "install ok installed zsh 5.9-4+b2 amd64\n\
+            deinstall ok config-files mc 3:4.8.1-2 amd64\n\
+            install ok installed libc6 2.36-9 i386\n\
+            hold ok installed vim 2:9.0 amd64\n\
+            install ok half-configured x 1 amd64\n\
+            broken\n";
         let apt = Apt { arch: "amd64".into() };
         let installed =
             apt.read_packages(text, |wanted, now| matches!(wanted, "install" | "hold") && now == "installed");
@@ -423,7 +433,7 @@ mod tests {
         let zsh = Value::Map(found["zsh"].clone());
         assert_eq!(zsh.get("summary"), Some(&"shell: with lots".into()));
         assert_eq!(zsh.get("install_date"), Some(&"2023-11-14T22:13:20Z".into()));
-        assert_eq!(zsh.get("description"), Some(&"shell\n Zsh is".into()));
+        assert_eq!(zsh.get("description"), Some(&"shell\n Zsh is\n".into()));
         assert_eq!(zsh.get("vendor"), None);
     }
 }

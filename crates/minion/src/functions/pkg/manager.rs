@@ -83,6 +83,11 @@ pub(super) trait Manager: Send + Sync {
     /// The words in which this manager's users are told about a hold.
     fn hold_words(&self) -> &'static HoldWords;
 
+    /// Whether it can be asked for versions such as `>=1.2`.
+    fn takes_comparisons(&self) -> bool {
+        false
+    }
+
     /// Whether packages that are removed leave their configuration behind.
     fn keeps_configuration(&self) -> bool {
         false

@@ -10,10 +10,23 @@ use std::collections::BTreeMap;
 const LIST_FORMAT: &str = "--queryformat=%{NAME}_|-%{EPOCH}_|-%{VERSION}_|-%{RELEASE}_|-%{ARCH}\\n";
 
 const INFO_FORMAT: &str = concat!(
-    "--queryformat=name: %{NAME}\\nversion: %{VERSION}\\nvendor: %{VENDOR}\\nrelease: %{RELEASE}\\n%|EPOCH?{epoch: %{EPOCH}\\n}|",
-    "build_date_time_t: %{BUILDTIME}\\ninstall_date_time_t: %{INSTALLTIME}\\nbuild_host: %{BUILDHOST}\\ngroup: %{GROUP}\\n",
+    "--queryformat=name: %{NAME}\\n\
+        version: %{VERSION}\\n\
+        vendor: %{VENDOR}\\n\
+        release: %{RELEASE}\\n\
+        %|EPOCH?{epoch: %{EPOCH}\\n\
+        }|",
+    "build_date_time_t: %{BUILDTIME}\\n\
+        install_date_time_t: %{INSTALLTIME}\\n\
+        build_host: %{BUILDHOST}\\n\
+        group: %{GROUP}\\n",
     "source: %{SOURCERPM}\\nsize: %{SIZE}\\narch: %{ARCH}\\n%|LICENSE?{license: %{LICENSE}\\n}|",
-    "%|PACKAGER?{packager: %{PACKAGER}\\n}|%|URL?{url: %{URL}\\n}|summary: %{SUMMARY}\\ndescription:\\n%{DESCRIPTION}\\n\u{1e}"
+    "%|PACKAGER?{packager: %{PACKAGER}\\n\
+        }|%|URL?{url: %{URL}\\n\
+        }|summary: %{SUMMARY}\\n\
+        description:\\n\
+        %{DESCRIPTION}\\n\
+        \u{1e}"
 );
 
 /// What is installed; a package of another architecture carries its name.
@@ -117,7 +130,12 @@ mod tests {
 
     #[test]
     fn packages_are_listed_with_epoch_and_architecture() {
-        let text = "bash_|-(none)_|-5.1.8_|-6.el9_|-x86_64\nvim-minimal_|-2_|-8.2.2637_|-20.el9_|-x86_64\nglibc_|-(none)_|-2.34_|-83.el9_|-i686\nkernel_|-(none)_|-5.14.0_|-362.el9_|-x86_64\nkernel_|-(none)_|-5.14.0_|-70.el9_|-x86_64\ngpg-pubkey_|-(none)_|-8483c65d_|-5ccc5b19_|-(none)\n";
+        let text = "bash_|-(none)_|-5.1.8_|-6.el9_|-x86_64\n\
+            vim-minimal_|-2_|-8.2.2637_|-20.el9_|-x86_64\n\
+            glibc_|-(none)_|-2.34_|-83.el9_|-i686\n\
+            kernel_|-(none)_|-5.14.0_|-362.el9_|-x86_64\n\
+            kernel_|-(none)_|-5.14.0_|-70.el9_|-x86_64\n\
+            gpg-pubkey_|-(none)_|-8483c65d_|-5ccc5b19_|-(none)\n";
         let found = read_list(text, "x86_64");
         assert_eq!(found["bash"], ["5.1.8-6.el9"]);
         assert_eq!(found["vim-minimal"], ["2:8.2.2637-20.el9"]);
@@ -130,7 +148,15 @@ mod tests {
     fn the_newest_of_several_versions_is_described() {
         let record = |release: &str| {
             format!(
-                "name: kernel\nversion: 5.14.0\nrelease: {release}\nbuild_date_time_t: 1700000000\ninstall_date_time_t: 1700000000\nurl: http://k\nsummary: the kernel\ndescription:\nThe kernel\n"
+                "name: kernel\n\
+                    version: 5.14.0\n\
+                    release: {release}\n\
+                    build_date_time_t: 1700000000\n\
+                    install_date_time_t: 1700000000\n\
+                    url: http://k\n\
+                    summary: the kernel\n\
+                    description:\n\
+                    The kernel\n"
             )
         };
         let found = read_info(&format!("{}\u{1e}{}\u{1e}package x is not installed\n", record("70"), record("362")));

@@ -219,6 +219,15 @@ async fn zypper_tells_upgrades_and_holds() {
     );
 }
 
+#[tokio::test]
+async fn a_comparison_is_refused_where_the_manager_knows_none() {
+    let recorded = Recorded::new(&[]);
+    let bench = Bench::new();
+    let call = bind(&bench, "pkg.install", &["zsh"], &[("version", ">=5".into())]);
+    let failure = Work { manager: apt(), programs: &recorded }.install(&call).await.unwrap_err();
+    assert_eq!(failure, Failure::Arguments("the version of zsh must be one version, not a comparison".into()));
+}
+
 #[test]
 fn names_that_look_like_options_are_refused() {
     assert!(super::work::check_name("-oDir::Etc=x").is_err());
@@ -243,5 +252,7 @@ async fn this_machines_own_packages_are_told() {
     assert_eq!(info.get("dpkg").and_then(|info| info.get("version")), Some(&dpkg));
     let files = bench.call("pkg.file_list", &["dpkg".into()], &[]).await;
     assert!(files.get("files").and_then(Value::as_list).unwrap().contains(&"/usr/bin/dpkg-query".into()));
+    let latest = bench.call("pkg.latest_version", &["dpkg".into()], &[("refresh", false.into())]).await;
+    assert!(latest.as_str().is_some(), "{latest:?}");
     assert_eq!(bench.call("pkg.version_cmp", &["1.0-1".into(), "1.0-2".into()], &[]).await, (-1).into());
 }

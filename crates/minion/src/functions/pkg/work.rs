@@ -97,6 +97,14 @@ impl<P: Programs> Work<P> {
         if targets.is_empty() {
             return Ok(Map::new().into());
         }
+        let is_comparison =
+            |target: &&Target| target.version.as_deref().is_some_and(|version| version.starts_with(['<', '>']));
+        if let Some(target) = targets.iter().find(is_comparison).filter(|_| !self.manager.takes_comparisons()) {
+            return Err(Failure::Arguments(format!(
+                "the version of {} must be one version, not a comparison",
+                target.name
+            )));
+        }
         let how = How {
             repo: call
                 .opt_text("fromrepo")?

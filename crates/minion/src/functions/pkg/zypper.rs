@@ -155,6 +155,10 @@ impl Manager for Zypper {
         &HoldWords { let_go: "Package {} is no longer held.", was_free: "Package {} was already unheld.", free: "" }
     }
 
+    fn takes_comparisons(&self) -> bool {
+        true
+    }
+
     fn is_success(&self, code: i32) -> bool {
         SUCCESS.contains(&code)
     }
@@ -222,13 +226,30 @@ mod tests {
 
     #[test]
     fn repositories_are_fetched_or_up_to_date() {
-        let text = "Retrieving repository 'Main' metadata ....[done]\nBuilding repository 'Main' cache ....[done]\nRepository 'Updates' is up to date.\nAll repositories have been refreshed.\n";
+        let text = "Retrieving repository 'Main' metadata ....[done]\n\
+            Building repository 'Main' cache ....[done]\n\
+            Repository 'Updates' is up to date.\n\
+            All repositories have been refreshed.\n";
         assert_eq!(read_refresh(text), Value::map([("Main", true), ("Updates", false)]));
     }
 
     #[test]
     fn information_gives_the_version_of_each_name() {
-        let text = "Loading repository data...\n\nInformation for package zsh:\n----------------------------\nRepository     : Main\nName           : zsh\nVersion        : 5.6-7.5.1\nArch           : x86_64\nInstalled      : No\nStatus         : not installed\n\nInformation for package vim:\n---\nName : vim\nVersion : 9.0-1\n";
+        let text = "Loading repository data...\n\
+            \n\
+            Information for package zsh:\n\
+            ----------------------------\n\
+            Repository     : Main\n\
+            Name           : zsh\n\
+            Version        : 5.6-7.5.1\n\
+            Arch           : x86_64\n\
+            Installed      : No\n\
+            Status         : not installed\n\
+            \n\
+            Information for package vim:\n\
+            ---\n\
+            Name : vim\n\
+            Version : 9.0-1\n";
         assert_eq!(
             read_information(text),
             BTreeMap::from([("vim".to_owned(), "9.0-1".to_owned()), ("zsh".to_owned(), "5.6-7.5.1".to_owned())])
@@ -245,7 +266,14 @@ mod tests {
 
     #[test]
     fn locks_are_read_by_name() {
-        let text = "\ntype: package\nmatch_type: glob\ncase_sensitive: on\nsolvable_name: bash\n\ntype: package\nsolvable_name: vim\n";
+        let text = "\n\
+            type: package\n\
+            match_type: glob\n\
+            case_sensitive: on\n\
+            solvable_name: bash\n\
+            \n\
+            type: package\n\
+            solvable_name: vim\n";
         assert_eq!(read_locks(text), ["bash", "vim"]);
     }
 }

@@ -210,7 +210,10 @@ mod tests {
     #[test]
     fn processor_time_is_told_by_use() {
         let told = Value::Map(cpustats(
-            "cpu  484307 0 106939 553309 4656 0 3311 711 0 0\ncpu0 231151 0 1 2 3 4 5 6 0 0\nintr 5496978 0 9\nctxt 77\n",
+            "cpu  484307 0 106939 553309 4656 0 3311 711 0 0\n\
+                cpu0 231151 0 1 2 3 4 5 6 0 0\n\
+                intr 5496978 0 9\n\
+                ctxt 77\n",
         ));
         assert_eq!(told.get("cpu").and_then(|cpu| cpu.get("idle")), Some(&553_309.into()));
         assert_eq!(told.get("cpu0"), Some(&231_151.into()));
@@ -240,7 +243,8 @@ mod tests {
 
     #[test]
     fn processes_and_logins_are_told() {
-        let ps = "UID          PID    PPID  C STIME TTY          TIME CMD\nroot           1       0  0 21:48 ?        00:00:11 /sbin/init splash\n";
+        let ps = "UID          PID    PPID  C STIME TTY          TIME CMD\n\
+            root           1       0  0 21:48 ?        00:00:11 /sbin/init splash\n";
         assert_eq!(
             Value::Map(processes(ps)).get("1"),
             Some(&Value::map([("user", "root"), ("cmd", "/sbin/init splash")]))

@@ -26,7 +26,7 @@ fn sentence(output: &Output) -> String {
 }
 
 fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
+    path.to_str().expect("scratch paths are UTF-8")
 }
 
 #[tokio::test]

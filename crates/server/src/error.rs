@@ -48,9 +48,10 @@ impl Error {
             Self::Invalid(_) => Class::Invalid,
             Self::NotFound(_) => Class::NotFound,
             Self::Conflict(_) => Class::Conflict,
-            Self::Stopping | Self::Store(saltern_store::Error::Full | saltern_store::Error::Unreachable(_) | saltern_store::Error::Conflict) => {
-                Class::Busy
-            }
+            Self::Stopping
+            | Self::Store(
+                saltern_store::Error::Full | saltern_store::Error::Unreachable(_) | saltern_store::Error::Conflict,
+            ) => Class::Busy,
             Self::Store(_) | Self::Internal(_) | Self::Start(_) => Class::Internal,
         }
     }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 make run           build it, then a server and three minions on .data/, loopback only; Ctrl-C stops it
-make check         the fast loop: format, clippy, every test that needs neither Salt nor PostgreSQL
+make check         the fast loop: format, clippy, unit tests; neither Salt nor PostgreSQL nor a network
 make test          everything: setup, format, clippy, all tests on SQLite and PostgreSQL, fuzzing, stock minions
 make bench         the stock salt-master and this server under the same load; writes docs/benchmarks.md (15 minutes)
 make setup         only the installations: PostgreSQL, and Salt 3006, 3007 and 3008 in a cache outside the tree

@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 
 /// Fleets that are pinged.
 const FLEETS: [usize; 4] = [100, 500, 1_000, 2_000];
-/// Fleets under lasting load; the stock master is spared the last one, which it would take minutes to let in.
-const FLOODED: [usize; 4] = [100, 1_000, 2_000, 5_000];
+/// Those of them that are put under lasting load.
+const FLOODED: [usize; 3] = [100, 1_000, 2_000];
+/// A fleet that a stock master would take minutes to let in.
+const LARGEST: usize = 5_000;
+/// A fleet that acknowledges every job; the number is one that no other has.
+const ACKNOWLEDGING: usize = 1_001;
 const FLOOD: Duration = Duration::from_secs(15);
 /// Jobs under way at once: what keeps the master busy without a queue that grows.
 const RETURNS_AT_ONCE: usize = 4_000;
@@ -25,7 +29,7 @@ const STOCK_SIGN_INS: f64 = 60.0;
 /// How long a ping may take before what is missing is told.
 const PING_ENDS: Duration = Duration::from_secs(60);
 /// How long nothing happens while that is measured.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(20);
 /// Minions of the fleet whose master is killed, and how long they have afterwards.
 const KILLED: usize = 1_000;
 const AFTER_KILL: Duration = Duration::from_secs(60);
@@ -37,6 +41,8 @@ pub(crate) struct Measured {
     pub(crate) sign_ins_per_second: f64,
     pub(crate) sign_in_cpu_ms: f64,
     pub(crate) storm: Storm,
+    /// The same minions once more: their keys are known now
+    pub(crate) storm_again: Option<Storm>,
     pub(crate) pings: Vec<Ping>,
     pub(crate) floods: Vec<Flooded>,
     /// With every job acknowledged before it is begun
@@ -96,46 +102,41 @@ pub(crate) struct Kill {
 
 /// One master after the other until everything is measured.
 pub(crate) async fn all(which: Which) -> Result<Measured> {
-    let keys = Scratch::new("bench-keys");
-    let bench = Bench { which, keys };
-    let master = Contender::start(which).await?;
-    // A stock master's processes are up one after the other.
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    let base_bytes = machine::memory_bytes(master.group());
-    let (sign_ins_per_second, sign_in_cpu_ms) = bench.burst(&master).await?;
+    let bench = Bench { which, keys: Scratch::new("bench-keys") };
+    let (base_bytes, idle) = bench.idle().await?;
 
-    let (mut pings, mut floods, mut idle) = (Vec::new(), Vec::new(), None);
-    for minions in FLEETS.into_iter().chain(FLOODED.into_iter().filter(|n| !FLEETS.contains(n))) {
-        if which == Which::Stock && !FLEETS.contains(&minions) {
-            continue;
-        }
+    let master = Contender::start(which).await?;
+    let (sign_ins_per_second, sign_in_cpu_ms) = bench.burst(&master).await?;
+    let (mut pings, mut floods) = (Vec::new(), Vec::new());
+    for minions in FLEETS {
         let swarm = bench.fleet(&master, minions, Acks::Never).await?;
-        if minions == STORM {
-            idle = Some(bench.idle(&master, minions).await);
-        }
-        if FLEETS.contains(&minions) {
-            pings.push(bench.ping(&master, &swarm, minions).await?);
-        }
+        pings.push(bench.ping(&master, &swarm, minions).await?);
         if FLOODED.contains(&minions) {
             floods.push(bench.flood(&master, &swarm, minions).await);
         }
         swarm.stop().await;
     }
-    let flood_with_acks = match which {
-        Which::Stock => None,
-        Which::Saltern => {
-            let swarm = bench.fleet(&master, 1_001, Acks::Always).await?;
-            let flooded = bench.flood(&master, &swarm, 1_001).await;
-            swarm.stop().await;
-            Some(flooded)
-        }
-    };
+    let mut flood_with_acks = None;
+    if which == Which::Saltern {
+        floods.push(bench.flood_alone(&master, LARGEST, Acks::Never).await?);
+        flood_with_acks = Some(bench.flood_alone(&master, ACKNOWLEDGING, Acks::Always).await?);
+    }
     drop(master);
 
-    let storm = bench.storm().await?;
+    let (storm, storm_again) = bench.storms().await?;
     let kill = bench.kill().await?;
-    let idle = idle.unwrap_or(Idle { minions: 0, bytes: 0, cpu_percent: 0.0 });
-    Ok(Measured { base_bytes, sign_ins_per_second, sign_in_cpu_ms, storm, pings, floods, flood_with_acks, idle, kill })
+    Ok(Measured {
+        base_bytes,
+        sign_ins_per_second,
+        sign_in_cpu_ms,
+        storm,
+        storm_again,
+        pings,
+        floods,
+        flood_with_acks,
+        idle,
+        kill,
+    })
 }
 
 struct Bench {
@@ -179,10 +180,21 @@ impl Bench {
         Ok((report.sign_in.per_second, cpu * 1_000.0 / BURST as f64))
     }
 
-    async fn storm(&self) -> Result<Storm> {
-        println!("{:?}: {STORM} sign in at once", self.which);
+    /// All at once at a master that knows none of them, and again at one that knows them all. A stock master is asked once:
+    /// it does not get through the first time.
+    async fn storms(&self) -> Result<(Storm, Option<Storm>)> {
         let master = Contender::start(self.which).await?;
-        let swarm = Swarm::start(self.options(&master, STORM)).await?;
+        let first = self.storm(&master).await?;
+        let again = match self.which {
+            Which::Stock => None,
+            Which::Saltern => Some(self.storm(&master).await?),
+        };
+        Ok((first, again))
+    }
+
+    async fn storm(&self, master: &Contender) -> Result<Storm> {
+        println!("{:?}: {STORM} sign in at once", self.which);
+        let swarm = Swarm::start(self.options(master, STORM)).await?;
         let begin = Instant::now();
         swarm.all_signed_in(Duration::from_secs(5)).await;
         let in_within_5s = swarm.progress().signed_in;
@@ -197,13 +209,21 @@ impl Bench {
         })
     }
 
-    async fn idle(&self, master: &Contender, minions: usize) -> Idle {
+    /// The memory of a fresh master without minions, and what it costs to have some that do nothing.
+    async fn idle(&self) -> Result<(u64, Idle)> {
+        let master = Contender::start(self.which).await?;
+        // A stock master's processes are up one after the other.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let base = machine::memory_bytes(master.group());
+        let swarm = self.fleet(&master, STORM, Acks::Never).await?;
         tokio::time::sleep(Duration::from_secs(2)).await;
         let (begin, before) = (Instant::now(), machine::cpu_seconds(master.group()));
         tokio::time::sleep(IDLE).await;
         let cpu = machine::cpu_seconds(master.group()) - before;
         let cpu_percent = cpu / begin.elapsed().as_secs_f64() * 100.0;
-        Idle { minions, bytes: machine::memory_bytes(master.group()), cpu_percent }
+        let idle = Idle { minions: STORM, bytes: machine::memory_bytes(master.group()), cpu_percent };
+        swarm.stop().await;
+        Ok((base, idle))
     }
 
     async fn ping(&self, master: &Contender, swarm: &Swarm, minions: usize) -> Result<Ping> {
@@ -218,6 +238,13 @@ impl Bench {
         }
         took.sort_by(f64::total_cmp);
         Ok(Ping { minions, ms: took.get(took.len() / 2).copied(), confirmed })
+    }
+
+    async fn flood_alone(&self, master: &Contender, minions: usize, acks: Acks) -> Result<Flooded> {
+        let swarm = self.fleet(master, minions, acks).await?;
+        let flooded = self.flood(master, &swarm, minions).await;
+        swarm.stop().await;
+        Ok(flooded)
     }
 
     async fn flood(&self, master: &Contender, swarm: &Swarm, minions: usize) -> Flooded {

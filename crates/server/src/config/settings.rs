@@ -93,7 +93,7 @@ pub const SETTINGS: &[Setting] = &[
         "request_server_ttl",
         Kind::Number,
         "300",
-        "Seconds after which a request is too old by its own time stamp; 0 turns the check off.",
+        "Seconds by which a request's own time stamp may differ from the server's clock; 0 turns the check off.",
     ),
     setting(
         "publish_session",

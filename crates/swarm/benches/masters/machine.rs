@@ -2,6 +2,8 @@
 
 use saltern_wire::crypto::{PrivateKey, SigAlgo};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The unit of processor time in `/proc`.
@@ -42,16 +44,16 @@ fn stats(group: u32) -> HashMap<u32, Vec<u64>> {
 /// The most memory of a process group, looked at twice a second until it is asked for.
 pub(crate) struct Peak {
     watching: tokio::task::JoinHandle<()>,
-    most: std::sync::Arc<std::sync::atomic::AtomicU64>,
+    most: Arc<AtomicU64>,
 }
 
 impl Peak {
     pub(crate) fn watch(group: u32) -> Self {
-        let most = std::sync::Arc::<std::sync::atomic::AtomicU64>::default();
+        let most = Arc::<AtomicU64>::default();
         let seen = most.clone();
         let watching = tokio::spawn(async move {
             loop {
-                seen.fetch_max(memory_bytes(group), std::sync::atomic::Ordering::Relaxed);
+                seen.fetch_max(memory_bytes(group), Relaxed);
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
         });
@@ -60,7 +62,7 @@ impl Peak {
 
     pub(crate) fn stop(self) -> u64 {
         self.watching.abort();
-        self.most.load(std::sync::atomic::Ordering::Relaxed)
+        self.most.load(Relaxed)
     }
 }
 
@@ -77,27 +79,30 @@ pub(crate) fn description() -> String {
     )
 }
 
-/// Private RSA operations per second on all cores together.
+/// Private RSA operations per second on all cores together: the best of three attempts, each of half a second.
 pub(crate) fn rsa_operations_per_second() -> f64 {
-    static RATE: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
+    static RATE: OnceLock<f64> = OnceLock::new();
     *RATE.get_or_init(|| {
         let key = PrivateKey::generate(2048).expect("a key can be made");
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (begin, time) = (Instant::now(), Duration::from_secs(1));
-        let count = || {
-            let mut count = 0_u64;
-            while begin.elapsed() < time {
-                let signature = key.sign(SigAlgo::Pkcs1v15Sha1, b"how many of these?");
-                count += u64::from(signature.is_ok());
-            }
-            count
-        };
-        let signed: u64 = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..cores).map(|_| scope.spawn(count)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
-        });
-        signed as f64 / begin.elapsed().as_secs_f64()
+        (0..3).map(|_| signatures_per_second(&key, Duration::from_millis(500))).fold(0.0, f64::max)
     })
+}
+
+fn signatures_per_second(key: &PrivateKey, time: Duration) -> f64 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let begin = Instant::now();
+    let count = || {
+        let mut count = 0_u64;
+        while begin.elapsed() < time {
+            count += u64::from(key.sign(SigAlgo::Pkcs1v15Sha1, b"how many of these?").is_ok());
+        }
+        count
+    };
+    let signed: u64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(count)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
+    });
+    signed as f64 / begin.elapsed().as_secs_f64()
 }
 
 /// Allows this process as many open files as the system lets it: each light minion has two connections.

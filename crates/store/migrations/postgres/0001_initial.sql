@@ -77,7 +77,6 @@ CREATE TABLE runs (
     retcode     BIGINT,
     PRIMARY KEY (action, minion)
 );
-CREATE INDEX runs_open_by_deadline ON runs (deadline) WHERE ended IS NULL;
 CREATE INDEX runs_open_by_action ON runs (action) WHERE ended IS NULL;
 
 -- One dispatch of a run; its return, if any, has the same key.

@@ -75,7 +75,6 @@ CREATE TABLE runs (
     retcode     INTEGER,
     PRIMARY KEY (action, minion)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX runs_open_by_deadline ON runs (deadline) WHERE ended IS NULL;
 CREATE INDEX runs_open_by_action ON runs (action) WHERE ended IS NULL;
 
 -- One dispatch of a run; its return, if any, has the same key.

@@ -1,5 +1,6 @@
 //! What the operating system knows: the processor time and memory of a master with all its processes, and the machine.
 
+use saltern_swarm::Usage;
 use saltern_wire::crypto::{PrivateKey, SigAlgo};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,12 +19,39 @@ pub(crate) fn cpu_seconds(group: u32) -> f64 {
 
 /// Bytes of memory of a process group; what several processes share counts once.
 pub(crate) fn memory_bytes(group: u32) -> u64 {
-    let pss = |pid: u32| {
+    proportional_share(group, "Pss:")
+}
+
+/// The part of it that is no file's: what grows with the number of minions.
+pub(crate) fn data_bytes(group: u32) -> u64 {
+    proportional_share(group, "Pss_Anon:")
+}
+
+fn proportional_share(group: u32, name: &str) -> u64 {
+    let share = |pid: u32| {
         let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-        let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:").map(str::to_owned));
+        let line = rollup.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
         line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
     };
-    stats(group).into_keys().map(pss).sum()
+    stats(group).into_keys().map(share).sum()
+}
+
+/// How busy all cores are, in percent, while nothing of ours runs: what others take from the measurement.
+pub(crate) async fn others_percent() -> f64 {
+    let (begin, before) = (Instant::now(), busy_seconds());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    (busy_seconds() - before) / begin.elapsed().as_secs_f64() / cores * 100.0
+}
+
+/// Seconds that the cores have worked since the machine was started, together.
+fn busy_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = stat.lines().next().unwrap_or_default();
+    // user, nice, system; then idle and iowait; then irq, softirq, steal.
+    let ticks: Vec<f64> = line.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0.0)).collect();
+    let busy = |range: std::ops::Range<usize>| ticks.get(range).unwrap_or_default().iter().sum::<f64>();
+    (busy(0..3) + busy(5..8)) / TICKS_PER_SECOND
 }
 
 /// The fields of `/proc/<pid>/stat` after the name, by process of the group.
@@ -79,30 +107,27 @@ pub(crate) fn description() -> String {
     )
 }
 
-/// Private RSA operations per second on all cores together: the best of three attempts, each of half a second.
+/// Private RSA operations per second on all cores together, if they have nothing else to do.
 pub(crate) fn rsa_operations_per_second() -> f64 {
     static RATE: OnceLock<f64> = OnceLock::new();
     *RATE.get_or_init(|| {
         let key = PrivateKey::generate(2048).expect("a key can be made");
-        (0..3).map(|_| signatures_per_second(&key, Duration::from_millis(500))).fold(0.0, f64::max)
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (begin, before) = (Instant::now(), Usage::now().cpu_s());
+        let count = || {
+            let mut count = 0_u64;
+            while begin.elapsed() < Duration::from_secs(1) {
+                count += u64::from(key.sign(SigAlgo::Pkcs1v15Sha1, b"how many of these?").is_ok());
+            }
+            count
+        };
+        let signed: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..cores).map(|_| scope.spawn(count)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
+        });
+        // By processor time: what others do meanwhile is not the machine's limit.
+        signed as f64 / (Usage::now().cpu_s() - before).max(0.01) * cores as f64
     })
-}
-
-fn signatures_per_second(key: &PrivateKey, time: Duration) -> f64 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let begin = Instant::now();
-    let count = || {
-        let mut count = 0_u64;
-        while begin.elapsed() < time {
-            count += u64::from(key.sign(SigAlgo::Pkcs1v15Sha1, b"how many of these?").is_ok());
-        }
-        count
-    };
-    let signed: u64 = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(count)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum()
-    });
-    signed as f64 / begin.elapsed().as_secs_f64()
 }
 
 /// Allows this process as many open files as the system lets it: each light minion has two connections.

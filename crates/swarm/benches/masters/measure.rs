@@ -37,6 +37,8 @@ const AFTER_KILL: Duration = Duration::from_secs(60);
 /// What was measured of one master.
 #[derive(Debug)]
 pub(crate) struct Measured {
+    /// How busy others kept the machine before and after
+    pub(crate) others_percent: f64,
     pub(crate) base_bytes: u64,
     pub(crate) sign_ins_per_second: f64,
     pub(crate) sign_in_cpu_ms: f64,
@@ -88,6 +90,8 @@ pub(crate) struct Flooded {
 pub(crate) struct Idle {
     pub(crate) minions: usize,
     pub(crate) bytes: u64,
+    /// More than without them
+    pub(crate) bytes_per_minion: f64,
     pub(crate) cpu_percent: f64,
 }
 
@@ -103,6 +107,7 @@ pub(crate) struct Kill {
 /// One master after the other until everything is measured.
 pub(crate) async fn all(which: Which) -> Result<Measured> {
     let bench = Bench { which, keys: Scratch::new("bench-keys") };
+    let others_before = machine::others_percent().await;
     let (base_bytes, idle) = bench.idle().await?;
 
     let master = Contender::start(which).await?;
@@ -125,7 +130,9 @@ pub(crate) async fn all(which: Which) -> Result<Measured> {
 
     let (storm, storm_again) = bench.storms().await?;
     let kill = bench.kill().await?;
+    let others_percent = others_before.max(machine::others_percent().await);
     Ok(Measured {
+        others_percent,
         base_bytes,
         sign_ins_per_second,
         sign_in_cpu_ms,
@@ -214,14 +221,20 @@ impl Bench {
         let master = Contender::start(self.which).await?;
         // A stock master's processes are up one after the other.
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let base = machine::memory_bytes(master.group());
+        let (base, data) = (machine::memory_bytes(master.group()), machine::data_bytes(master.group()));
         let swarm = self.fleet(&master, STORM, Acks::Never).await?;
         tokio::time::sleep(Duration::from_secs(2)).await;
         let (begin, before) = (Instant::now(), machine::cpu_seconds(master.group()));
         tokio::time::sleep(IDLE).await;
         let cpu = machine::cpu_seconds(master.group()) - before;
         let cpu_percent = cpu / begin.elapsed().as_secs_f64() * 100.0;
-        let idle = Idle { minions: STORM, bytes: machine::memory_bytes(master.group()), cpu_percent };
+        let more = machine::data_bytes(master.group()).saturating_sub(data);
+        let idle = Idle {
+            minions: STORM,
+            bytes: machine::memory_bytes(master.group()),
+            bytes_per_minion: more as f64 / STORM as f64,
+            cpu_percent,
+        };
         swarm.stop().await;
         Ok((base, idle))
     }

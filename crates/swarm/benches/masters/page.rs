@@ -26,7 +26,9 @@ pub(crate) fn write(stock: &Measured, saltern: &Measured) -> Result<()> {
 }
 
 fn numbers(stock: &Measured, saltern: &Measured) -> String {
-    let mut page = format!("Measured with `make bench` on {}.\n\n", machine::description());
+    let others = stock.others_percent.max(saltern.others_percent);
+    let mut page = format!("Measured with `make bench` on {}.\n", machine::description());
+    let _ = writeln!(page, "Before and after, other processes kept the machine up to {others:.0} % busy.\n");
     page += "| what | salt-master 3008 | Saltern | ratio |\n|---|---|---|---|\n";
     for row in rows(stock, saltern) {
         let _ = writeln!(page, "| {} | {} | {} | {} |", row.what, row.stock, row.saltern, row.ratio);
@@ -107,13 +109,16 @@ fn flood_rows(theirs: Option<&Flooded>, ours: &Flooded, how: &str) -> Vec<Row> {
         Some(theirs) => row(&what, pick(theirs), pick(ours), show),
         None => Row { what, stock: "–".into(), saltern: show(pick(ours)), ratio: String::new() },
     };
-    vec![
+    let mut rows = vec![
         pair(format!("returns per second, sustained, {of}"), |of| of.returns_per_second, count),
-        pair(format!("server CPU per 1,000 returns, {of}"), |of| of.cpu_s_per_1000, seconds),
-        pair(format!("the swarm's own CPU per 1,000 returns, {of}"), |of| of.swarm_cpu_s_per_1000, seconds),
-        pair(format!("memory at its peak, {of}"), |of| of.peak_bytes as f64, mib),
-        pair(format!("returns given up after three tries, {of}"), |of| of.given_up as f64, count),
-    ]
+        pair(format!("… server CPU per 1,000 returns, {of}"), |of| of.cpu_s_per_1000, seconds),
+        pair(format!("… the swarm's own CPU per 1,000 returns, {of}"), |of| of.swarm_cpu_s_per_1000, seconds),
+        pair(format!("… server memory at its peak, {of}"), |of| of.peak_bytes as f64, mib),
+    ];
+    if ours.given_up + theirs.map_or(0, |theirs| theirs.given_up) > 0 {
+        rows.push(pair(format!("… returns given up after three tries, {of}"), |of| of.given_up as f64, count));
+    }
+    rows
 }
 
 struct Target {
@@ -139,7 +144,7 @@ fn targets(stock: &Measured, saltern: &Measured) -> Vec<Target> {
     let allowed = machine::rsa_operations_per_second() / RSA_PER_SIGN_IN;
     let known = saltern.storm_again.as_ref().map_or(0.0, |storm| storm.per_second);
     let sign_ins = known / allowed * 100.0;
-    let per_minion = saltern.idle.bytes.saturating_sub(saltern.base_bytes) as f64 / saltern.idle.minions.max(1) as f64;
+    let per_minion = saltern.idle.bytes_per_minion;
     let memory = stock.idle.bytes as f64 / saltern.idle.bytes.max(1) as f64;
     let storm = saltern.storm.took_s;
     let kill = &saltern.kill;

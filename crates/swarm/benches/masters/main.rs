@@ -1,11 +1,12 @@
 //! The benchmark: the stock salt-master 3008 and `saltern serve` in turn, on loopback, under the same swarm and the same work.
 //!
-//! `make bench` builds what it needs and runs it; the numbers go into `docs/benchmarks.md`. With `stock` or `saltern` as an
-//! argument only that one is measured, and nothing is written.
+//! `make bench` builds what it needs and runs it; the numbers go into `docs/benchmarks.md`. With `stock`, `saltern` or `agent` as
+//! an argument only that one is measured, and nothing is written.
 //!
 //! Invariants: the same minions, the same jobs, the same time-outs for both; nothing is measured while something else of
 //! ours runs; every step has an end, also for a master that never finishes it.
 
+mod agent;
 mod contender;
 mod machine;
 mod measure;
@@ -25,11 +26,13 @@ fn main() -> Result<()> {
         [] => {
             let stock = runtime.block_on(measured(Which::Stock))?;
             let saltern = runtime.block_on(measured(Which::Saltern))?;
-            page::write(&stock, &saltern)
+            let agent = runtime.block_on(agent::measure())?;
+            page::write(&stock, &saltern, &agent)
         }
         ["stock"] => runtime.block_on(measured(Which::Stock)).map(drop),
         ["saltern"] => runtime.block_on(measured(Which::Saltern)).map(drop),
-        other => bail!("`{}` is neither `stock` nor `saltern`", other.join(" ")),
+        ["agent"] => runtime.block_on(agent::measure()).map(|agent| println!("{agent:#?}")),
+        other => bail!("`{}` is neither `stock`, `saltern` nor `agent`", other.join(" ")),
     }
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct Master {
     /// What was admitted, for the next start
     journal: Journal,
     publisher: publish::Publisher,
+    /// Minions that are to get the executor for acknowledgements
+    syncs: acks::Syncs,
 }
 
 /// What a master is made of.
@@ -120,6 +122,7 @@ impl Master {
             pool,
             journal,
             publisher,
+            syncs: acks::Syncs::default(),
         };
         Ok((Arc::new(master), queue))
     }

@@ -6,11 +6,13 @@
 
 use super::{Master, Member, Submission};
 use crate::clock;
+use saltern_core::ids::MinionId;
 use saltern_core::target::Target;
 use saltern_core::value::Value;
 use saltern_store::AckMethod;
 use saltern_wire::load::Return;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The executor's name, as jobs name it.
@@ -25,6 +27,27 @@ pub(crate) const EXECUTOR_FILE: (&str, &[u8]) = ("_executors/saltern_ack.py", in
 
 /// Least time between two syncs to one minion: whatever it says of itself, it is not sent one after the other.
 const BETWEEN_SYNCS: Duration = Duration::from_secs(5);
+
+/// How long minions that come up are gathered into one sync. Every publication goes to every subscriber, so one job per
+/// minion would cost a fleet that starts at once the square of its size.
+const GATHER_SYNCS: Duration = Duration::from_millis(200);
+
+/// The minions that wait for the next sync.
+#[derive(Default)]
+pub(super) struct Syncs(Mutex<BTreeSet<MinionId>>);
+
+impl Syncs {
+    /// Adds a minion; tells whether it is the first, and somebody has to see to it.
+    fn add(&self, id: MinionId) -> bool {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.insert(id);
+        waiting.len() == 1
+    }
+
+    fn take(&self) -> BTreeSet<MinionId> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// First line of Salt that has `start_event`.
 const START_EVENT_FROM: u32 = 3008;
@@ -81,14 +104,16 @@ impl Master {
             }
             wanted
         };
-        if !wanted {
+        if !wanted || !self.syncs.add(member.id.clone()) {
             return;
         }
-        let (master, id) = (self.clone(), member.id.clone());
+        let master = self.clone();
         self.tasks.spawn(crate::tasks::Kind::Errand, "sync the ack executor", async move {
-            let submission = Submission::internal(Target::list([id.as_str()]), SYNC, Vec::new());
-            if let Err(error) = master.submit(submission).await {
-                tracing::warn!(minion = %id, %error, "cannot sync the ack executor");
+            tokio::time::sleep(GATHER_SYNCS).await;
+            let ids = master.syncs.take();
+            let target = Target::list(ids.iter().map(MinionId::as_str));
+            if let Err(error) = master.submit(Submission::internal(target, SYNC, Vec::new())).await {
+                tracing::warn!(minions = ids.len(), %error, "cannot sync the ack executor");
             }
         });
     }
@@ -149,6 +174,16 @@ mod tests {
     fn the_executor_is_named_only_where_it_is_known_to_be() {
         assert_eq!(ask(None, None, true, AckMethod::None), Ask::StartEvent);
         assert_eq!(ask(None, None, true, AckMethod::Executor), Ask::Executor);
+    }
+
+    #[test]
+    fn minions_that_come_up_together_share_one_sync() {
+        let syncs = Syncs::default();
+        let id = |text| MinionId::new(text).unwrap();
+        assert!(syncs.add(id("a")));
+        assert!(!syncs.add(id("b")));
+        assert_eq!(syncs.take().len(), 2);
+        assert!(syncs.add(id("a")), "the next one begins anew");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{App, Caller};
 use crate::master::{Purpose, Submission};
 use crate::{Error, body};
 use saltern_core::ids::{ActionId, Jid, MinionId};
+use saltern_core::run::Verdict;
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
 use saltern_core::value::{Map, Value};
@@ -167,14 +168,15 @@ impl App {
 impl ReturnEntry {
     pub(super) fn read(returned: saltern_store::Return) -> Result<Self, Error> {
         let load = body::unpack(&returned.body)?;
-        Ok(Self {
-            minion: returned.minion,
-            at: returned.at,
-            retcode: returned.retcode,
-            success: returned.success,
-            value: load.get("return").cloned().unwrap_or_default(),
-            load,
-        })
+        let verdict = Verdict { success: returned.success, retcode: returned.retcode };
+        Ok(Self::new(returned.minion, returned.at, verdict, load))
+    }
+
+    /// A return, out of the load that tells of it.
+    pub(super) fn new(minion: MinionId, at: Timestamp, verdict: Verdict, load: Value) -> Self {
+        let Verdict { success, retcode } = verdict;
+        let value = load.get("return").cloned().unwrap_or_default();
+        Self { minion, at, retcode, success, value, load }
     }
 }
 

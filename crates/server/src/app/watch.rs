@@ -201,14 +201,8 @@ impl Watch {
                         load.get("retcode").unwrap_or(&Value::Nil),
                         load.get("success").unwrap_or(&Value::Nil),
                     );
-                    self.ready.push_back(Progress::Returned(Box::new(ReturnEntry {
-                        minion: minion.clone(),
-                        at: event.event.at,
-                        retcode: verdict.retcode,
-                        success: verdict.success,
-                        value: load.get("return").cloned().unwrap_or_default(),
-                        load,
-                    })));
+                    let returned = ReturnEntry::new(minion.clone(), event.event.at, verdict, load);
+                    self.ready.push_back(Progress::Returned(Box::new(returned)));
                 }
                 self.waiting.remove(minion);
             }

@@ -85,6 +85,11 @@ pub(super) fn method_of(version: &str, now: AckMethod) -> AckMethod {
     }
 }
 
+/// Whether a return says that the job was not run because the executor is gone.
+pub(super) fn says_executor_is_missing(returned: &Return) -> bool {
+    returned.value().as_str().is_some_and(|text| text.contains("Executor 'saltern_ack' is not available"))
+}
+
 impl Master {
     /// Brings the executor to a minion that needs it. Called when it comes up; costs nothing for the others.
     pub(super) fn prepare_acks(self: &Arc<Self>, member: &Arc<Member>) {
@@ -118,19 +123,13 @@ impl Master {
         });
     }
 
-    /// A minion has answered the sync.
-    pub(super) fn ack_prepared(&self, member: &Arc<Member>, outcome: Option<bool>) {
-        let Some(success) = outcome else { return };
+    /// A minion has confirmed that it has the executor.
+    pub(super) fn ack_prepared(&self, member: &Arc<Member>) {
         let mut facts = member.facts();
-        if facts.ack_method == AckMethod::None && success {
+        if facts.ack_method == AckMethod::None {
             facts.ack_method = AckMethod::Executor;
             facts.dirty = true;
         }
-    }
-
-    /// Whether a return says that the job was not run because the executor is gone.
-    pub(super) fn says_executor_is_missing(&self, returned: &Return) -> bool {
-        returned.value().as_str().is_some_and(|text| text.contains("Executor 'saltern_ack' is not available"))
     }
 
     /// The executor is gone from a minion: stop naming it, and bring it back.

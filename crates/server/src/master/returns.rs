@@ -1,7 +1,6 @@
 //! What minions send back: checked against the job, cut if too large, stored, and only then answered.
 
-use super::jobs::Known;
-use super::{Master, Member};
+use super::{Master, Member, acks};
 use crate::{Error, body, clock};
 use saltern_core::event;
 use saltern_core::ids::Jid;
@@ -37,11 +36,9 @@ impl Master {
         let fun = name(&returned.fun);
         let verdict = judge(returned.retcode().unwrap_or(&Value::Nil), returned.success().unwrap_or(&Value::Nil));
         let standalone = known.is_none().then(|| Box::new(standalone(member, &returned, jid, &fun, now)));
-        let sync_outcome = known
-            .as_ref()
-            .filter(|known| known.internal)
-            .map(|known| self.internal_outcome(known, &returned, verdict.success));
-        let lost_executor = self.says_executor_is_missing(&returned);
+        let is_synced =
+            verdict.success && known.as_ref().is_some_and(|known| known.internal && known.fun == acks::SYNC);
+        let lost_executor = acks::says_executor_is_missing(&returned);
         let load = self.kept_load(returned, jid, now);
         let new = NewReturn {
             jid,
@@ -56,8 +53,8 @@ impl Master {
             events: Vec::new(),
         };
         self.store.record_return(new).await?;
-        if let Some(outcome) = sync_outcome {
-            self.ack_prepared(member, outcome);
+        if is_synced {
+            self.ack_prepared(member);
         }
         if lost_executor {
             self.ack_executor_lost(member);
@@ -92,10 +89,6 @@ impl Master {
         let tag = format!("salt/job/nocache/ret/{}", member.id);
         self.store.log_events(vec![super::entry(now, tag, load, Some(&member.id), None)]).await?;
         Ok(Value::Nil)
-    }
-
-    fn internal_outcome(&self, known: &Known, _returned: &Return, success: bool) -> Option<bool> {
-        (known.fun == super::acks::SYNC).then_some(success)
     }
 }
 

@@ -1,4 +1,10 @@
-//! One action on one minion: its states, why it ended, and how a return is judged.
+//! One action on one minion: its states, why it ended, what it waits for, and how a return is judged.
+//!
+//! [`step`] is the only place that decides what becomes of a run; `store` applies what it decides.
+
+mod step;
+
+pub use step::{Change, Input, Outcome, Refusal, Standing, step};
 
 use crate::value::Value;
 
@@ -19,7 +25,7 @@ pub enum RunState {
     Cancelled,
 }
 
-/// Why a run failed.
+/// Why a run failed or was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The minion returned, and what it returned is a failure
@@ -32,6 +38,45 @@ pub enum Reason {
     NotDelivered,
     /// The minion was not there
     Offline,
+    /// It took longer than its `job_timeout`
+    TimedOut,
+    /// Somebody had it killed on the minion
+    Stopped,
+    /// Somebody declared it failed
+    FailedByHand,
+    /// An earlier step of its chain failed
+    Prerequisite,
+    /// Somebody cancelled it before it was sent
+    Cancelled,
+    /// Too many others of its action failed before it was sent
+    Budget,
+}
+
+/// What a queued run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WaitingFor {
+    /// Its due time
+    Due,
+    /// A maintenance window
+    Window,
+    /// The minion, which is not there
+    Offline,
+    /// A free slot: of its batch, or of the server
+    Slot,
+    /// The rate of starts that the server allows
+    Rate,
+    /// The wave before it, or its soak time
+    Wave,
+    /// An earlier step of its chain
+    EarlierStep,
+    /// Somebody's approval
+    Approval,
+    /// Somebody who resumes the action
+    Paused,
+    /// The time between two attempts
+    Backoff,
+    /// Being sent again: nothing was heard of it
+    Redelivery,
 }
 
 impl RunState {
@@ -66,6 +111,36 @@ impl RunState {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 11] = [
+        Self::ReturnedError,
+        Self::Lost,
+        Self::Expired,
+        Self::NotDelivered,
+        Self::Offline,
+        Self::TimedOut,
+        Self::Stopped,
+        Self::FailedByHand,
+        Self::Prerequisite,
+        Self::Cancelled,
+        Self::Budget,
+    ];
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == word)
+    }
+
+    /// Whether a return that comes after all may still change the status: nobody knew, and now somebody does.
+    pub const fn yields_to_the_truth(self) -> bool {
+        matches!(self, Self::Lost | Self::NotDelivered)
+    }
+
+    /// Whether it says that the minion could not be reached, rather than that the work failed.
+    pub const fn is_unreachable(self) -> bool {
+        matches!(self, Self::Offline | Self::NotDelivered | Self::Expired)
+    }
+
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +149,52 @@ impl Reason {
             Self::Expired => "expired",
             Self::NotDelivered => "not_delivered",
             Self::Offline => "offline",
+            Self::TimedOut => "timed_out",
+            Self::Stopped => "stopped",
+            Self::FailedByHand => "failed_by_hand",
+            Self::Prerequisite => "prerequisite",
+            Self::Cancelled => "cancelled",
+            Self::Budget => "budget",
         }
+    }
+}
+
+impl WaitingFor {
+    /// Everything a run can wait for.
+    pub const ALL: [Self; 11] = [
+        Self::Due,
+        Self::Window,
+        Self::Offline,
+        Self::Slot,
+        Self::Rate,
+        Self::Wave,
+        Self::EarlierStep,
+        Self::Approval,
+        Self::Paused,
+        Self::Backoff,
+        Self::Redelivery,
+    ];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Due => "due",
+            Self::Window => "window",
+            Self::Offline => "offline",
+            Self::Slot => "slot",
+            Self::Rate => "rate",
+            Self::Wave => "wave",
+            Self::EarlierStep => "earlier_step",
+            Self::Approval => "approval",
+            Self::Paused => "paused",
+            Self::Backoff => "backoff",
+            Self::Redelivery => "redelivery",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|what| what.as_str() == word)
     }
 }
 
@@ -121,6 +241,12 @@ mod tests {
     fn words_read_back() {
         for state in RunState::ALL {
             assert_eq!(RunState::parse(state.as_str()), Some(state));
+        }
+        for reason in Reason::ALL {
+            assert_eq!(Reason::parse(reason.as_str()), Some(reason));
+        }
+        for what in WaitingFor::ALL {
+            assert_eq!(WaitingFor::parse(what.as_str()), Some(what));
         }
     }
 

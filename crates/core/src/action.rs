@@ -1,0 +1,7 @@
+//! What somebody asked for: its type, and the rules it is carried out by.
+//!
+//! Not here: the runs it is made of (`run`), whether it may be done at all (`server::engine::admission`).
+
+mod policy;
+
+pub use policy::{Backoff, Batch, Budget, Offline, OverBudget, Policy, Retry, RetryWhen, Size, Wave};

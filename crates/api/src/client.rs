@@ -2,10 +2,12 @@
 //!
 //! [`endpoint::Endpoint`] is the only part that knows how a server is reached; everything above it is HTTP.
 
+mod actions;
 mod endpoint;
 mod error;
 mod lines;
 
+pub use actions::{ActionQuery, RunQuery};
 pub use endpoint::Endpoint;
 pub use error::ClientError;
 pub use lines::Lines;

@@ -112,7 +112,7 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
             Ok(credentials) => user_name(credentials.uid()),
             Err(_) => "unknown".into(),
         };
-        Self(Caller { who, origin: "control socket".into() })
+        Self(Caller::administrator(who, "control socket"))
     }
 }
 

@@ -9,6 +9,7 @@
 //! Main types: [`control::ControlSocket`] (the listener), [`client::Client`] (the other end), and [`shape`], the JSON that
 //! goes between them. Then read `v1`: one file per resource.
 
+mod app;
 pub mod client;
 pub mod control;
 mod error;

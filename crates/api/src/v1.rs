@@ -3,6 +3,7 @@
 //! Whoever serves the router has to put a [`Caller`] into the extensions of every request. What changes something runs in a
 //! task of its own ([`to_the_end`]): a client that hangs up must not leave a thing half done.
 
+mod actions;
 mod events;
 mod jobs;
 mod keys;
@@ -39,6 +40,15 @@ pub fn router(app: App, stop: CancellationToken) -> Router {
         .route("/jobs", get(jobs::list))
         .route("/jobs/{jid}", get(jobs::show))
         .route("/jobs/{jid}/watch", get(jobs::watch))
+        .route("/actions", get(actions::list).post(actions::create))
+        // One segment names an action to look at, or a verb for many.
+        .route("/actions/{id}", get(actions::show).post(actions::act_on_many))
+        .route("/actions/{id}/{verb}", post(actions::act_on_one))
+        .route("/actions/{id}/runs", get(actions::runs))
+        .route("/actions/{id}/runs/{minion}", get(actions::run))
+        .route("/actions/{id}/runs/{minion}/explain", get(actions::explain))
+        .route("/action-types", get(actions::types))
+        .route("/dead-letters", get(status::dead_letters))
         .route("/keys", get(keys::list))
         .route("/keys/{id}", get(keys::show))
         .route("/keys/accept", post(keys::accept))
@@ -51,6 +61,7 @@ pub fn router(app: App, stop: CancellationToken) -> Router {
     Router::new()
         .nest("/api/v1", v1)
         .route("/healthz", get(status::healthz))
+        .route("/metrics", get(status::metrics))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))

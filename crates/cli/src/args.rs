@@ -1,6 +1,7 @@
 //! The command line: the tree of commands and what several of them share.
 
-use crate::cmd;
+use crate::failure::Failure;
+use crate::{arguments, cmd};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use saltern_api::client::{Client, Endpoint, TargetQuery};
 use saltern_api::control;
@@ -34,6 +35,7 @@ Examples:
   saltern key accept 'web*'                        let them in
   saltern run '*' test.ping                        ask everybody
   saltern job list                                 what was run lately
+  saltern action create reboot web1 --at +1h       and much more: when, how many at once, what if it fails
 
 Exit codes: 0 all is well, 1 something failed, 2 wrong usage, 3 no server answers, 130 interrupted.";
 
@@ -46,6 +48,7 @@ pub(crate) enum Command {
     Key(cmd::key::Args),
     Minion(cmd::minion::Args),
     Call(cmd::call::Args),
+    Action(cmd::action::Args),
     Job(cmd::job::Args),
     Event(cmd::event::Args),
     Doctor(cmd::doctor::Args),
@@ -153,6 +156,14 @@ impl TargetKind {
 impl Delimiter {
     pub(crate) fn get(&self) -> Option<&str> {
         self.delimiter.as_deref()
+    }
+}
+
+/// Metadata as it is typed.
+pub(crate) fn metadata(text: Option<&str>) -> Result<Value, Failure> {
+    match text.map_or(Value::Nil, arguments::value) {
+        map @ (Value::Nil | Value::Map(_)) => Ok(map),
+        _ => Err(Failure::usage("--metadata must be a map: '{name: value}'")),
     }
 }
 

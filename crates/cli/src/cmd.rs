@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod action;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;

@@ -12,6 +12,7 @@ mod logging;
 mod output;
 #[cfg(test)]
 mod reference;
+mod rules;
 mod signals;
 
 use args::{Cli, Command};
@@ -37,6 +38,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Up(args) => cmd::up::run(args, data_dir),
         Command::Minion(args) => block_on(cmd::minion::run(args, client(), data_dir.clone())),
         Command::Call(args) => block_on(cmd::call::run(args, data_dir)),
+        Command::Action(args) => block_on(cmd::action::run(args, client())),
         Command::Job(args) => block_on(cmd::job::run(args, client())),
         Command::Event(args) => block_on(cmd::event::run(args, client())),
         Command::Doctor(args) => block_on(cmd::doctor::run(args, data_dir)),

@@ -5,6 +5,7 @@
 //!
 //! Main types: [`value::Value`] (anything Salt can say), [`ids::MinionId`] and [`ids::Jid`], [`target::Target`].
 
+pub mod access;
 pub mod action;
 pub mod event;
 pub mod ids;

@@ -4,7 +4,7 @@
 
 mod step;
 
-pub use step::{Change, Input, Outcome, Refusal, Standing, step};
+pub use step::{Change, Input, OFFLINE_GRACE, Outcome, Refusal, Standing, step};
 
 use crate::value::Value;
 
@@ -77,6 +77,8 @@ pub enum WaitingFor {
     Backoff,
     /// Being sent again: nothing was heard of it
     Redelivery,
+    /// Something that must be known of the minion first
+    Facts,
 }
 
 impl RunState {
@@ -161,7 +163,7 @@ impl Reason {
 
 impl WaitingFor {
     /// Everything a run can wait for.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Due,
         Self::Window,
         Self::Offline,
@@ -173,6 +175,7 @@ impl WaitingFor {
         Self::Paused,
         Self::Backoff,
         Self::Redelivery,
+        Self::Facts,
     ];
 
     /// The word for it.
@@ -189,6 +192,7 @@ impl WaitingFor {
             Self::Paused => "paused",
             Self::Backoff => "backoff",
             Self::Redelivery => "redelivery",
+            Self::Facts => "facts",
         }
     }
 
@@ -207,7 +211,8 @@ pub struct Verdict {
     pub retcode: i64,
 }
 
-/// Judges a return by its exit code and its success flag. A job of several functions has a map of each: all must be good.
+/// Judges a return by its exit code and its success flag. A job of several functions has a map of each, or a list where the
+/// minion has `multifunc_ordered`: all must be good.
 pub fn judge(retcode: &Value, success: &Value) -> Verdict {
     let codes = |code: &Value| match code {
         Value::Int(int) => *int,
@@ -217,10 +222,12 @@ pub fn judge(retcode: &Value, success: &Value) -> Verdict {
     };
     let retcode = match retcode {
         Value::Map(map) => map.values().map(codes).find(|code| *code != 0).unwrap_or(0),
+        Value::List(list) => list.iter().map(codes).find(|code| *code != 0).unwrap_or(0),
         other => codes(other),
     };
     let flagged = match success {
         Value::Map(map) => map.values().all(|flag| *flag != Value::Bool(false)),
+        Value::List(list) => list.iter().all(|flag| *flag != Value::Bool(false)),
         other => *other != Value::Bool(false),
     };
     Verdict { success: retcode == 0 && flagged, retcode }
@@ -264,5 +271,12 @@ mod tests {
         let codes = Value::map([("test.ping", 0), ("cmd.run", 3)]);
         let flags = Value::map([("test.ping", true), ("cmd.run", false)]);
         assert_eq!(judge(&codes, &flags), Verdict { success: false, retcode: 3 });
+    }
+
+    #[test]
+    fn functions_in_order_are_judged_as_those_by_name() {
+        let of = |codes: [i64; 2], flags: [bool; 2]| judge(&Value::list(codes), &Value::list(flags));
+        assert_eq!(of([0, 0], [true, true]), Verdict { success: true, retcode: 0 });
+        assert_eq!(of([0, 3], [true, false]), Verdict { success: false, retcode: 3 });
     }
 }

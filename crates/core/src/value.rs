@@ -166,7 +166,7 @@ impl PartialEq for Value {
             (Self::Text(a), Self::Text(b)) => a == b,
             (Self::Bytes(a), Self::Bytes(b)) => a == b,
             (Self::List(a), Self::List(b)) => a == b,
-            (Self::Map(a), Self::Map(b)) => a.len() == b.len() && a.iter().all(|(k, v)| b.find(k) == Some(v)),
+            (Self::Map(a), Self::Map(b)) => a == b,
             (Self::Ext(a, x), Self::Ext(b, y)) => a == b && x == y,
             (Self::Float(a), Self::Float(b)) => a == b,
             _ => match (self.as_i64(), other.as_i64()) {
@@ -174,6 +174,12 @@ impl PartialEq for Value {
                 _ => matches!((self, other), (Self::UInt(a), Self::UInt(b)) if a == b),
             },
         }
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().all(|(key, value)| other.find(key) == Some(value))
     }
 }
 

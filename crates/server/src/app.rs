@@ -3,6 +3,7 @@
 //! Methods are named after what a person wants. They take and give domain types; whoever shapes them for a client does so
 //! itself. Callers have been identified already: every call that changes something says who and from where.
 
+mod actions;
 mod events;
 mod jobs;
 mod keys;
@@ -10,6 +11,7 @@ mod minions;
 mod status;
 mod watch;
 
+pub use actions::{ActionQuery, ActionRequest, What};
 pub use events::{EventEntry, EventQuery, EventStream};
 pub use jobs::{Accepted, JobDetail, JobQuery, JobSummary, ReturnEntry, RunRequest};
 pub use keys::{KeyEntry, KeyMatch};
@@ -17,19 +19,32 @@ pub use minions::{MinionDetail, MinionEntry};
 pub use status::{PortStatus, Status};
 pub use watch::{Progress, Unanswered, Watch, Why};
 
+pub use crate::engine::{Check, Decision, Done, Door, Explanation, Fact, Verb};
 pub use crate::master::KeyVerb;
 
 use crate::master::Master;
+use saltern_core::access::Sight;
 use saltern_wire::zmtp::publisher::Publisher;
 use std::sync::Arc;
 
-/// Who asks, and from where: for the audit log.
+/// Who asks, from where, and what he may see.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The user
     pub who: String,
     /// The address or socket
     pub origin: String,
+    /// His organisation; empty for the server's own administrators, who see every organisation's actions
+    pub org: String,
+    /// The minions he sees
+    pub sight: Sight,
+}
+
+impl Caller {
+    /// Somebody who may see everything.
+    pub fn administrator(who: impl Into<String>, origin: impl Into<String>) -> Self {
+        Self { who: who.into(), origin: origin.into(), org: String::new(), sight: Sight::All }
+    }
 }
 
 impl App {

@@ -12,6 +12,9 @@ pub enum Error {
     /// It contradicts what is there.
     #[error("{0}")]
     Conflict(String),
+    /// Not now.
+    #[error("{0}")]
+    Busy(String),
     /// The database.
     #[error(transparent)]
     Store(#[from] saltern_store::Error),
@@ -48,7 +51,8 @@ impl Error {
             Self::Invalid(_) => Class::Invalid,
             Self::NotFound(_) => Class::NotFound,
             Self::Conflict(_) => Class::Conflict,
-            Self::Stopping
+            Self::Busy(_)
+            | Self::Stopping
             | Self::Store(
                 saltern_store::Error::Full | saltern_store::Error::Unreachable(_) | saltern_store::Error::Conflict,
             ) => Class::Busy,

@@ -9,6 +9,7 @@ pub mod app;
 pub mod body;
 pub mod clock;
 pub mod config;
+mod engine;
 mod error;
 mod master;
 mod pool;

@@ -5,7 +5,7 @@
 //!
 //! Invariant: before a request has shown a valid session, token, nonce and time, nothing is looked up for it but its key.
 
-mod acks;
+pub(crate) mod acks;
 mod auth;
 mod events;
 mod files;
@@ -27,15 +27,16 @@ mod targets;
 
 pub(crate) use acks::EXECUTOR_FILE;
 pub(crate) use events::entry;
-pub(crate) use jobs::Purpose;
+pub(crate) use jobs::Known;
 pub(crate) use keys::KeyBook;
 pub use keys::KeyVerb;
 pub use member::Presence;
 pub(crate) use member::{Facts, Member};
-pub(crate) use publish::{Accepted, PublishQueue, Submission, run as run_publisher};
+pub(crate) use publish::{PublishQueue, run as run_publisher};
 pub(crate) use requests::{AUTH_PATIENCE, Requests};
 
 use crate::config::Config;
+use crate::engine::{Engine, Windows};
 use crate::pool::Pool;
 use crate::secrets::Rotating;
 use crate::tasks::Tasks;
@@ -74,6 +75,10 @@ pub(crate) struct Master {
     /// What was admitted, for the next start
     journal: Journal,
     publisher: publish::Publisher,
+    /// What is to be done, and what is being done
+    pub(crate) engine: Engine,
+    /// When minions may be changed
+    pub(crate) windows: Windows,
     /// Minions that are to get the executor for acknowledgements
     syncs: acks::Syncs,
 }
@@ -106,7 +111,10 @@ impl Master {
                 member.replay().remember(note.nonce, note.ts);
             }
         }
+        let (engine, windows) = (Engine::new(&config, clock::now()), Windows::new(&config));
         let master = Self {
+            engine,
+            windows,
             ring: RwLock::new(Arc::new(Ring::new(0, keys, &rsa)?)),
             keys: book,
             members: RwLock::new(members),

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::config::Config;
+use crate::engine::Tags;
 use crate::master::{self, EXECUTOR_FILE, KeyBook, Master, Member, Requests};
 use crate::pool::Pool;
 use crate::secrets::{self, Rotating};
@@ -46,9 +47,8 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     let publish_listener = bind(&config, config.publish_port, "publish_port")?;
     let return_listener = bind(&config, config.ret_port, "ret_port")?;
     let (publish_address, return_address) = (local(&publish_listener)?, local(&return_listener)?);
-    let store = Store::open(&config.database, &StoreOptions::default())
-        .await
-        .map_err(|error| Error::Start(error.to_string()))?;
+    let options = StoreOptions { teller: Some(Arc::new(Tags)), ..StoreOptions::default() };
+    let store = Store::open(&config.database, &options).await.map_err(|error| Error::Start(error.to_string()))?;
 
     let options = ZmtpOptions { max_connections: config.max_connections, ..ZmtpOptions::default() };
     let publisher = Publisher::new(options.clone());
@@ -72,7 +72,9 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     tasks.spawn(Kind::Essential, "key renewal", master.clone().keep_keys_fresh());
     tasks.spawn(Kind::Essential, "minion records", master.clone().keep_minions_recorded());
     tasks.spawn(Kind::Essential, "presence events", master.clone().keep_presence_told());
-    tasks.spawn(Kind::Errand, "leftover jobs", master.clone().publish_leftovers());
+    tasks.spawn(Kind::Essential, "dispatcher", master.clone().keep_dispatching());
+    tasks.spawn(Kind::Essential, "watch over the silent", master.clone().keep_watch());
+    tasks.spawn(Kind::Essential, "retention", master.clone().keep_forgetting());
     Ok(Server { app: App { master, publisher, started }, tasks, publish_address, return_address, _lock: lock })
 }
 

@@ -1,7 +1,7 @@
 //! Who changed what, when and from where. Rows are only ever added, in the transaction of the change itself.
 
 use crate::counters::{self, Counter};
-use crate::db::{Log, Operation, Tx, params};
+use crate::db::{Effects, Operation, Tx, params};
 use crate::{Result, Store};
 use futures_util::future::LocalBoxFuture;
 use saltern_core::time::Timestamp;
@@ -38,7 +38,7 @@ pub(crate) async fn append(tx: &Tx<'_>, entry: &AuditEntry) -> Result<()> {
 impl Operation for AuditEntry {
     type Output = ();
     const COMMUTES: bool = true;
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(append(tx, self))
     }
 }

@@ -1,6 +1,6 @@
 //! Numbers that only grow: event numbers, action ids, publish serials.
 
-use crate::db::{Log, Operation, Tx, params};
+use crate::db::{Effects, Operation, Tx, params};
 use crate::{Error, Result, Store};
 use futures_util::future::LocalBoxFuture;
 
@@ -15,6 +15,8 @@ pub enum Counter {
     Serial,
     /// Numbers of the audit log
     Audit,
+    /// Numbers of the dead letters
+    DeadLetter,
 }
 
 impl Counter {
@@ -24,6 +26,7 @@ impl Counter {
             Self::Action => "action",
             Self::Serial => "serial",
             Self::Audit => "audit",
+            Self::DeadLetter => "dead_letter",
         }
     }
 }
@@ -44,7 +47,7 @@ struct Reserve(Counter, usize);
 impl Operation for Reserve {
     type Output = i64;
     const COMMUTES: bool = true;
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<i64>> {
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<i64>> {
         Box::pin(take(tx, self.0, self.1))
     }
 }

@@ -3,18 +3,22 @@
 //! A statement is a text with `?1` parameters in the dialect both understand; PostgreSQL gets it as `$1`. Columns are
 //! 64-bit integers, text or bytes on both sides, so a [`Param`] and a [`Row`] need no more than that.
 
+mod effects;
 mod location;
 mod postgres;
 mod row;
 mod sqlite;
+mod stats;
 mod tls;
 mod tx;
 mod writer;
 
+pub(crate) use effects::Effects;
 pub use location::{Location, Options};
 pub(crate) use row::{Param, Row, params};
-pub(crate) use tx::Tx;
-pub(crate) use writer::{Connection, Log, Operation, Writer};
+pub use stats::{Bucket, CommitStats};
+pub(crate) use tx::{Locking, Tx, locking};
+pub(crate) use writer::{Connection, Operation, Writer};
 
 use crate::Result;
 

@@ -36,6 +36,12 @@ pub enum Error {
     /// Another server wrote the same rows at the same time, again and again. Nothing of the write was kept.
     #[error("the database is busy with the same rows")]
     Conflict,
+    /// There is a job with this id already. Nothing of the write was kept: take another id.
+    #[error("the job id is taken")]
+    JidTaken,
+    /// What was asked makes no sense, whatever is stored. Nothing was.
+    #[error("cannot be stored: {0}")]
+    Invalid(&'static str),
     /// The store is closing.
     #[error("the store is closed")]
     Closed,

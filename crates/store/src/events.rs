@@ -4,7 +4,7 @@
 //! no copy of the return: its body is read from `returns`.
 
 use crate::counters::{self, Counter};
-use crate::db::{Log, Operation, Row, Tx, params};
+use crate::db::{Effects, Operation, Row, Tx, params};
 use crate::{Body, Result, Store};
 use futures_util::future::LocalBoxFuture;
 use saltern_core::ids::{Jid, MinionId};
@@ -54,7 +54,8 @@ macro_rules! select {
         concat!(
             "SELECT e.number, e.at, e.tag, e.minion, e.jid, \
              coalesce((SELECT r.encoding FROM returns r \
-               WHERE e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion), e.encoding), \
+               WHERE e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion), \
+               CASE WHEN e.encoding = -1 THEN 0 ELSE e.encoding END), \
              coalesce((SELECT r.body FROM returns r \
                WHERE e.encoding = -1 AND r.jid = e.jid AND r.minion = e.minion), e.body), \
              CASE WHEN e.encoding = -1 THEN 1 ELSE 0 END FROM events e ",
@@ -71,7 +72,7 @@ pub(crate) const LAST: &str = "SELECT coalesce(max(number), 0) FROM events";
 const IN_RETURNS: i64 = -1;
 
 /// Numbers the events and writes them: one counter step and one bulk insert for a whole group of writes.
-pub(crate) async fn append(tx: &Tx<'_>, log: Log) -> Result<Vec<Event>> {
+pub(crate) async fn append(tx: &Tx<'_>, log: Vec<NewEvent>) -> Result<Vec<Event>> {
     if log.is_empty() {
         return Ok(Vec::new());
     }
@@ -86,13 +87,13 @@ pub(crate) async fn append(tx: &Tx<'_>, log: Log) -> Result<Vec<Event>> {
     Ok(events)
 }
 
-struct Append(Log);
+struct Append(Vec<NewEvent>);
 
 impl Operation for Append {
     type Output = ();
     const COMMUTES: bool = true;
-    fn apply<'a>(&'a self, _tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
-        log.extend_from_slice(&self.0);
+    fn apply<'a>(&'a self, _tx: &'a Tx<'a>, effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<()>> {
+        effects.log(&self.0);
         Box::pin(std::future::ready(Ok(())))
     }
 }

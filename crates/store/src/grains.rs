@@ -1,6 +1,6 @@
 //! The grains each minion last sent.
 
-use crate::db::{Log, Operation, Tx, params};
+use crate::db::{Effects, Operation, Tx, params};
 use crate::events::NewEvent;
 use crate::{Body, Result, Store};
 use futures_util::future::LocalBoxFuture;
@@ -28,9 +28,9 @@ struct Put(GrainsRow, Vec<NewEvent>);
 impl Operation for Put {
     type Output = ();
     const COMMUTES: bool = true;
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<()>> {
         let GrainsRow { minion, at, body } = &self.0;
-        log.extend_from_slice(&self.1);
+        effects.log(&self.1);
         Box::pin(async move {
             tx.execute(PUT, params![minion, *at, body.encoding, &body.bytes]).await?;
             Ok(())

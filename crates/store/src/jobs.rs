@@ -1,48 +1,34 @@
 //! Jobs: one publish each, with the minions it was for.
 //!
-//! A job, its action, runs and attempts and the events that tell of it are created in one transaction, before anything is
-//! published: what was accepted survives whatever happens next. `published` is set afterwards, so that a crash in between
-//! leaves a job that is known to be unpublished.
+//! An action has a job for its first attempts and one for each round of further ones. What is told about a job beside its
+//! minions is that of its action, copied: clients that know Salt ask for jobs, and get all of it with one read.
 
-use crate::actions::{self, NewAction};
-use crate::audit::{self, AuditEntry};
-use crate::db::{Log, Operation, Row, Tx, params};
-use crate::events::NewEvent;
-use crate::{Body, Error, Result, Store, runs};
-use futures_util::future::LocalBoxFuture;
+use crate::actions::NewAction;
+use crate::db::{Row, Tx, params};
+use crate::{Body, Error, Result, Store};
 use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::time::Timestamp;
 
-/// A job to be stored with all that belongs to it.
-#[derive(Clone, Debug)]
+/// A job to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewJob {
     /// Its id
     pub jid: Jid,
-    /// The action it carries out
-    pub action: NewAction,
     /// The minions it is for
     pub minions: Vec<MinionId>,
     /// Names in a list target that no accepted minion has
     pub missing: Vec<String>,
-    /// What will be published: opaque to the store
-    pub load: Vec<u8>,
-    /// Events to log with it
-    pub events: Vec<NewEvent>,
-    /// The audit entry to add with it
-    pub audit: Option<AuditEntry>,
 }
 
 /// A job as it was stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Its id
     pub jid: Jid,
     /// The action it carries out
     pub action: ActionId,
-    /// When it was accepted
+    /// When it was made
     pub created: Timestamp,
-    /// When it was published
-    pub published: Option<Timestamp>,
     /// The function
     pub fun: String,
     /// Its arguments, as JSON text
@@ -57,8 +43,6 @@ pub struct Job {
     pub minions: Vec<MinionId>,
     /// Names in a list target that no accepted minion has
     pub missing: Vec<String>,
-    /// What was or will be published
-    pub load: Vec<u8>,
     /// Whether it is housekeeping of the server itself
     pub internal: bool,
 }
@@ -72,109 +56,97 @@ pub struct JobPage {
     pub limit: usize,
     /// With the server's own housekeeping
     pub internal: bool,
-    /// Only jobs with a run that has not ended
+    /// Only jobs of actions with a run that has not ended
     pub open: bool,
 }
 
-const INSERT: &str = "INSERT INTO jobs (jid, action, created, fun, arg, target, target_type, initiator, minions, missing, load, internal, published) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-const PUBLISHED: &str = "UPDATE jobs SET published = ?2 WHERE jid = ?1 AND published IS NULL";
+/// What a job has from its action.
+pub(crate) struct Copied {
+    fun: String,
+    arg: String,
+    target: String,
+    target_type: String,
+    initiator: String,
+    internal: bool,
+}
+
+const INSERT: &str = "INSERT INTO jobs (jid, action, created, fun, arg, target, target_type, initiator, minions, missing, internal) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (jid) DO NOTHING";
 
 macro_rules! select {
     ($rest:literal) => {
-        select!("", $rest)
+        select!("jobs j", $rest)
     };
-    ($with:literal, $rest:literal) => {
+    ($from:literal, $rest:literal) => {
         concat!(
-            $with,
-            "SELECT j.jid, j.action, j.created, j.published, j.fun, j.arg, j.target, j.target_type, j.initiator, \
-             j.minions, j.missing, j.load, j.internal FROM jobs j ",
+            "SELECT j.jid, j.action, j.created, j.fun, j.arg, j.target, j.target_type, j.initiator, j.minions, \
+             j.missing, j.internal FROM ",
+            $from,
+            " ",
             $rest
         )
     };
 }
 
 const ONE: &str = select!("WHERE j.jid = ?1");
+pub(crate) const OF_ACTION: &str = select!("WHERE j.action = ?1 ORDER BY j.jid");
 pub(crate) const PAGE: &str = select!("WHERE j.jid < ?1 AND j.internal <= ?2 ORDER BY j.jid DESC LIMIT ?3");
-// From the open runs to their jobs, one step in the index for each open action: the cost is that of what is open, however
-// many jobs there have been and however many runs an action has.
+// From the open actions to their jobs: the cost is that of what is open, however many jobs there have been. SQLite keeps to
+// the order of a cross join.
 pub(crate) const OPEN_PAGE: &str = select!(
-    "WITH RECURSIVE open_actions (action) AS ( \
-       SELECT max(r.action) FROM runs r WHERE r.ended IS NULL \
-       UNION ALL \
-       SELECT (SELECT max(r.action) FROM runs r WHERE r.ended IS NULL AND r.action < o.action) \
-       FROM open_actions o WHERE o.action IS NOT NULL) ",
-    "JOIN open_actions o ON j.action = o.action \
-     WHERE j.jid < ?1 AND j.internal <= ?2 ORDER BY j.jid DESC LIMIT ?3"
+    "actions o CROSS JOIN jobs j",
+    "WHERE o.ended IS NULL AND j.action = o.id AND j.jid < ?1 AND j.internal <= ?2 ORDER BY j.jid DESC LIMIT ?3"
 );
 /// Behind every job id in any order of text: one digit longer than the largest.
 const AFTER_ALL: &str = "999999999999999999999";
-pub(crate) const UNPUBLISHED: &str = select!("WHERE j.published IS NULL ORDER BY j.created, j.jid LIMIT ?1");
 const NEWEST: &str = "SELECT max(jid) FROM jobs";
 
-impl Operation for NewJob {
-    type Output = ActionId;
-    const COMMUTES: bool = true;
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<ActionId>> {
-        Box::pin(async move {
-            let action = insert(tx, self, None).await?;
-            let created = self.action.created;
-            runs::insert(tx, action, &self.jid, created, self.action.deadline, &self.minions).await?;
-            if let Some(entry) = &self.audit {
-                audit::append(tx, entry).await?;
-            }
-            log.extend_from_slice(&self.events);
-            Ok(action)
+/// Stores a job of an action.
+pub(crate) async fn insert(
+    tx: &Tx<'_>,
+    action: ActionId,
+    created: Timestamp,
+    job: &NewJob,
+    copied: &Copied,
+) -> Result<()> {
+    let (minions, missing) =
+        (join(job.minions.iter().map(MinionId::as_str)), join(job.missing.iter().map(String::as_str)));
+    let Copied { fun, arg, target, target_type, initiator, internal } = copied;
+    let values =
+        params![job.jid, action, created, fun, arg, target, target_type, initiator, minions, missing, *internal];
+    if tx.execute(INSERT, values).await? == 0 {
+        return Err(Error::JidTaken);
+    }
+    Ok(())
+}
+
+/// Whether there is such a job.
+pub(crate) async fn exists(tx: &Tx<'_>, jid: Jid) -> Result<bool> {
+    Ok(!tx.query("SELECT 1 FROM jobs WHERE jid = ?1", params![jid]).await?.is_empty())
+}
+
+impl Copied {
+    /// Reads the columns `fun, arg, target, target_type, initiator, internal` of an action.
+    pub(crate) fn read(mut row: Row) -> Result<Self> {
+        Ok(Self {
+            fun: row.text(0)?,
+            arg: row.text(1)?,
+            target: row.text(2)?,
+            target_type: row.text(3)?,
+            initiator: row.text(4)?,
+            internal: row.flag(5)?,
         })
     }
 }
 
-/// Writes action and job without runs; used for what a minion did on its own as well.
-pub(crate) async fn insert(tx: &Tx<'_>, job: &NewJob, published: Option<Timestamp>) -> Result<ActionId> {
-    let action = actions::insert(tx, &job.action).await?;
-    let a = &job.action;
-    let (minions, missing) =
-        (join(job.minions.iter().map(MinionId::as_str)), join(job.missing.iter().map(String::as_str)));
-    let values = params![
-        job.jid,
-        action,
-        a.created,
-        &a.fun,
-        &a.arg,
-        &a.target,
-        &a.target_type,
-        &a.initiator,
-        minions,
-        missing,
-        &job.load,
-        a.internal,
-        published
-    ];
-    tx.execute(INSERT, values).await?;
-    Ok(action)
-}
-
-struct Published(Jid, Timestamp);
-
-impl Operation for Published {
-    type Output = ();
-    const COMMUTES: bool = true;
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
-        Box::pin(async move { tx.execute(PUBLISHED, params![self.0, self.1]).await.map(drop) })
+impl From<&NewAction> for Copied {
+    fn from(action: &NewAction) -> Self {
+        let NewAction { fun, arg, target, target_type, initiator, internal, .. } = action.clone();
+        Self { fun, arg, target, target_type, initiator, internal }
     }
 }
 
 impl Store {
-    /// Stores a job with its action, runs and attempts; returns the action's id after the commit.
-    pub async fn create_job(&self, job: NewJob) -> Result<ActionId> {
-        self.write(job).await
-    }
-
-    /// Notes that a job has gone out.
-    pub async fn mark_published(&self, jid: Jid, at: Timestamp) -> Result<()> {
-        self.write(Published(jid, at)).await
-    }
-
     /// One job.
     pub async fn job(&self, jid: Jid) -> Result<Option<Job>> {
         self.query(ONE, params![jid]).await?.into_iter().next().map(read).transpose()
@@ -188,9 +160,9 @@ impl Store {
         rows.into_iter().map(read).collect()
     }
 
-    /// Jobs that were accepted and never went out, oldest first.
-    pub async fn unpublished_jobs(&self, limit: usize) -> Result<Vec<Job>> {
-        self.query(UNPUBLISHED, params![limit]).await?.into_iter().map(read).collect()
+    /// The jobs of an action, oldest first.
+    pub async fn jobs_of(&self, action: ActionId) -> Result<Vec<Job>> {
+        self.query(OF_ACTION, params![action]).await?.into_iter().map(read).collect()
     }
 
     /// The newest job id there is.
@@ -203,23 +175,21 @@ impl Store {
 }
 
 fn read(mut row: Row) -> Result<Job> {
-    let id = |id| MinionId::new(id).map_err(|_| Error::Shape { what: "jobs", column: 9 });
-    let minions = split(&row.text(9)?).map(id).collect::<Result<_>>()?;
-    let missing = split(&row.text(10)?).map(str::to_owned).collect();
+    let id = |id| MinionId::new(id).map_err(|_| Error::Shape { what: "jobs", column: 8 });
+    let minions = split(&row.text(8)?).map(id).collect::<Result<_>>()?;
+    let missing = split(&row.text(9)?).map(str::to_owned).collect();
     Ok(Job {
         jid: row.jid(0)?,
         action: ActionId(row.int(1)?),
         created: row.time(2)?,
-        published: row.opt_time(3)?,
-        fun: row.text(4)?,
-        arg: row.text(5)?,
-        target: row.text(6)?,
-        target_type: row.text(7)?,
-        initiator: row.text(8)?,
+        fun: row.text(3)?,
+        arg: row.text(4)?,
+        target: row.text(5)?,
+        target_type: row.text(6)?,
+        initiator: row.text(7)?,
         minions,
         missing,
-        load: row.blob(11)?,
-        internal: row.flag(12)?,
+        internal: row.flag(10)?,
     })
 }
 

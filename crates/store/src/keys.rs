@@ -1,7 +1,7 @@
 //! Minions' public keys and what was decided about them.
 
 use crate::audit::{self, AuditEntry};
-use crate::db::{Log, Operation, Row, Tx, params};
+use crate::db::{Effects, Operation, Row, Tx, params};
 use crate::events::NewEvent;
 use crate::{Result, Store};
 use futures_util::future::LocalBoxFuture;
@@ -60,7 +60,7 @@ impl KeySlot {
 
 impl Operation for Change {
     type Output = ();
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(async move {
             for key in &self.put {
                 let slot = key.slot.number();
@@ -72,7 +72,7 @@ impl Operation for Change {
             for entry in &self.audit {
                 audit::append(tx, entry).await?;
             }
-            log.extend_from_slice(&self.events);
+            effects.log(&self.events);
             Ok(())
         })
     }

@@ -11,7 +11,9 @@
 mod actions;
 mod audit;
 mod counters;
+mod counts;
 mod db;
+mod dead_letters;
 mod error;
 mod events;
 mod grains;
@@ -22,14 +24,22 @@ mod mine;
 mod minions;
 #[cfg(test)]
 mod plans;
+mod queue;
+mod retention;
 mod returns;
 mod runs;
 mod store;
+mod teller;
+mod transit;
+mod verbs;
+mod work;
 
-pub use actions::NewAction;
+pub use actions::{Action, ActionFilter, ActionPage, NewAction, Paused};
 pub use audit::AuditEntry;
 pub use counters::Counter;
-pub use db::{Location, Options};
+pub use counts::Counts;
+pub use db::{Bucket, CommitStats, Location, Options};
+pub use dead_letters::DeadLetter;
 pub use error::Error;
 pub use events::{Event, EventFilter, NewEvent};
 pub use grains::GrainsRow;
@@ -37,9 +47,14 @@ pub use jobs::{Job, JobPage, NewJob};
 pub use keys::{Key, KeySlot};
 pub use mine::MineEntry;
 pub use minions::{AckMethod, Minion};
-pub use returns::{NewReturn, Return};
-pub use runs::{Ack, Run};
+pub use retention::Deleted;
+pub use returns::{NewReturn, Recorded, Return};
+pub use runs::{Attempt, Run};
 pub use store::Store;
+pub use teller::{RunChanged, Teller};
+pub use transit::{Ack, Transition};
+pub use verbs::Verb;
+pub use work::{Claim, NewRun, NewWork};
 
 /// Result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,6 +1,6 @@
 //! The mine: values that minions offer to each other.
 
-use crate::db::{Log, Operation, Tx, params};
+use crate::db::{Effects, Operation, Tx, params};
 use crate::{Body, Result, Store};
 use futures_util::future::LocalBoxFuture;
 use saltern_core::ids::MinionId;
@@ -30,7 +30,7 @@ enum Change {
 
 impl Operation for Change {
     type Output = ();
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match self {
                 Self::Put { minion, at, entries, clear } => {

@@ -1,6 +1,6 @@
 //! What is known of each minion besides its key: when it was seen, what it runs, how it can acknowledge a job.
 
-use crate::db::{Log, Operation, Row, Tx, params};
+use crate::db::{Effects, Operation, Row, Tx, params};
 use crate::{Result, Store};
 use futures_util::future::LocalBoxFuture;
 use saltern_core::ids::MinionId;
@@ -39,6 +39,10 @@ pub struct Minion {
     pub ack_method: AckMethod,
     /// The operator's word for this minion: acknowledge or not; nothing means as the server does
     pub ack_setting: Option<bool>,
+    /// What names its current boot
+    pub boot_id: Option<String>,
+    /// Whether it says that it has to be restarted; nothing: not known
+    pub reboot_needed: Option<bool>,
 }
 
 impl AckMethod {
@@ -57,20 +61,20 @@ impl AckMethod {
     }
 }
 
-const ALL: &str =
-    "SELECT id, first_seen, last_seen, started, address, version, ack_method, ack_setting FROM minions ORDER BY id";
-const PUT: &str = "INSERT INTO minions (id, first_seen, last_seen, started, address, version, ack_method, ack_setting) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+const ALL: &str = "SELECT id, first_seen, last_seen, started, address, version, ack_method, ack_setting, boot_id, reboot_needed \
+    FROM minions ORDER BY id";
+const PUT: &str = "INSERT INTO minions (id, first_seen, last_seen, started, address, version, ack_method, ack_setting, \
+    boot_id, reboot_needed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
     ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, started = excluded.started, \
     address = excluded.address, version = excluded.version, ack_method = excluded.ack_method, \
-    ack_setting = excluded.ack_setting";
+    ack_setting = excluded.ack_setting, boot_id = excluded.boot_id, reboot_needed = excluded.reboot_needed";
 const REMOVE: &str = "DELETE FROM minions WHERE id = ?1";
 
 struct Put(Vec<Minion>);
 
 impl Operation for Put {
     type Output = ();
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<()>> {
         let row = |m: &Minion| {
             let (method, setting) = (m.ack_method.as_str(), m.ack_setting);
             params![
@@ -81,7 +85,9 @@ impl Operation for Put {
                 m.address.as_ref(),
                 m.version.as_ref(),
                 method,
-                setting
+                setting,
+                m.boot_id.as_ref(),
+                m.reboot_needed,
             ]
         };
         let rows = self.0.iter().map(row).collect();
@@ -93,7 +99,7 @@ struct Forget(MinionId);
 
 impl Operation for Forget {
     type Output = ();
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _log: &'a mut Log) -> LocalBoxFuture<'a, Result<()>> {
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(async move {
             tx.execute(REMOVE, params![&self.0]).await?;
             tx.execute("DELETE FROM grains WHERE minion = ?1", params![&self.0]).await?;
@@ -130,5 +136,7 @@ fn read(mut row: Row) -> Result<Minion> {
         version: row.opt_text(5)?,
         ack_method: AckMethod::parse(&row.text(6)?),
         ack_setting: row.opt_flag(7)?,
+        boot_id: row.opt_text(8)?,
+        reboot_needed: row.opt_flag(9)?,
     })
 }

@@ -1,7 +1,7 @@
 //! The store itself: how it is opened and closed. What it can do stands in one file per thing it remembers.
 
 use crate::Result;
-use crate::db::{self, Location, Operation, Options, Param, Readers, Row, Writer};
+use crate::db::{self, CommitStats, Location, Operation, Options, Param, Readers, Row, Writer};
 use crate::events::{self, Event};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
@@ -50,6 +50,11 @@ impl Store {
     /// Commits since it was opened: under load far fewer than writes.
     pub fn commits(&self) -> u64 {
         self.writer.commits()
+    }
+
+    /// How the writer is doing, for metrics.
+    pub fn commit_stats(&self) -> CommitStats {
+        self.writer.stats()
     }
 
     pub(crate) async fn query(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {

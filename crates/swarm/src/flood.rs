@@ -51,7 +51,7 @@ impl Swarm {
             if now >= end {
                 break;
             }
-            let newly = tally.finished.get() - finished_before;
+            let newly = tally.finished.get().saturating_sub(finished_before);
             if newly > finished {
                 (finished, last_finish) = (newly, now);
             } else if now >= last_finish + STALLED {
@@ -69,7 +69,7 @@ impl Swarm {
                     failed += 1;
                     tokio::time::sleep(PAUSE).await;
                 },
-                () = tally.until(|| tally.finished.get() - finished_before > finished) => {}
+                () = tally.until(|| tally.finished.get().saturating_sub(finished_before) > finished) => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }

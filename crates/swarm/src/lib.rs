@@ -5,7 +5,7 @@
 //! shares what can be shared: one RSA key (or a few), one opened copy of each publication, one value that is returned.
 //!
 //! Main types: [`Options`] (what to play), [`Swarm`] (the minions while they live), [`Report`] (what came of it). Then read
-//! `minion` (one light minion's life) and `tally` (what is counted).
+//! `minion` (one light minion's life), `work` (what it is at) and `tally` (what is counted).
 //!
 //! Must never know: how a server works inside. It speaks Salt's wire protocol and nothing else.
 
@@ -13,23 +13,30 @@ mod access;
 mod answer;
 mod chance;
 mod clock;
+mod counters;
 mod error;
+#[cfg(test)]
+mod fake_master;
 mod flood;
 mod keys;
 mod latency;
+mod ledger;
 mod link;
 mod load;
 mod minion;
 mod options;
 mod publications;
+mod records;
 mod report;
 mod swarm;
 mod tally;
 mod usage;
 mod wire;
+mod work;
 
 pub use error::Error;
 pub use flood::Flood;
+pub use ledger::Entry;
 pub use options::{Acks, Options, Patience};
 pub use report::{JobReport, Latency, Report};
 pub use swarm::{Progress, Swarm};

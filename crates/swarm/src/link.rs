@@ -3,7 +3,7 @@
 //! As with a stock minion, one request follows the other: while one waits for its answer, the next one waits too.
 
 use crate::access::{Answer, Asking};
-use crate::chance::Chance;
+use crate::chance::{Chance, Purpose};
 use crate::clock;
 use crate::keys::Key;
 use crate::load::{Load, Sender};
@@ -22,14 +22,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often a return or an event is sent before it is given up (`return_retry_tries`).
-const TRIES: u32 = 3;
+/// How often a stock minion sends a return or an event before it gives up (`return_retry_tries`).
+pub(crate) const TRIES: u32 = 3;
 /// How long each time: from the first to the sum of both (`return_retry_timer`, `return_retry_timer_max`).
 const LEAST_WAIT: Duration = Duration::from_secs(5);
 const MORE_WAIT: Duration = Duration::from_secs(5);
-/// How long between attempts to connect: doubled from the first to the last.
+/// How long between attempts to connect, at most: doubled from the first to the last. A stock minion waits longer; a master
+/// that was killed and started again should have its crowd back while somebody looks.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LAST_PAUSE: Duration = Duration::from_secs(5);
+pub(crate) const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The master has said that it does not want this minion: a stock minion's process ends.
 #[derive(Debug)]
@@ -38,6 +39,21 @@ pub(crate) struct Rejected;
 /// It was tried as often as a minion tries; the reasons are counted.
 #[derive(Debug)]
 pub(crate) struct GaveUp;
+
+/// What came of sending a load once.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Confirmed,
+    /// The master may have it or not; the reason is counted
+    Unconfirmed,
+}
+
+/// Why a request to be let in has no answer.
+enum Unanswered {
+    /// There is nobody: no reason to lose patience with the master when it is back
+    MasterGone,
+    Other,
+}
 
 /// The way to the master.
 pub(crate) struct Link {
@@ -55,7 +71,7 @@ impl Link {
         let (id, key) = (swarm.ids[index].clone(), swarm.keys[index % swarm.keys.len()].clone());
         Self {
             sender: Sender::new(&id, &key.token),
-            chance: Chance::new(swarm.options.seed, index),
+            chance: Chance::new(swarm.options.seed, index, Purpose::Timing),
             id,
             swarm,
             key,
@@ -67,52 +83,53 @@ impl Link {
     /// Signs in, however long it takes.
     pub(crate) async fn sign_in(&mut self) -> Result<Arc<Crypticle>, Rejected> {
         let patience = self.swarm.options.patience;
+        let mut tries = 0;
         loop {
-            for _ in 0..patience.tries {
-                let answer = self.try_to_sign_in(patience.per_try).await;
-                // Whatever it was: the master is there, or has had its chance to be.
-                self.swarm.first_contact.cancel();
-                match answer {
-                    Some(Answer::Accepted(session, access)) => {
-                        self.swarm.tally.sign_ins.add();
-                        self.swarm.set_access(access);
-                        self.session = Some(session.clone());
-                        return Ok(session);
-                    }
-                    Some(Answer::Refused(Verdict::Rejected)) => {
-                        self.swarm.tally.rejected.add();
-                        return Err(Rejected);
-                    }
-                    Some(Answer::Refused(Verdict::Pending | Verdict::Full)) => {
-                        self.swarm.tally.told_to_wait.add();
-                        break;
-                    }
-                    None => {}
+            let answer = self.try_to_sign_in(patience.per_try).await;
+            // Whatever it was: the master is there, or has had its chance to be.
+            self.swarm.first_contact.cancel();
+            match answer {
+                Ok(Answer::Accepted(session, access)) => {
+                    self.swarm.tally.sign_ins.add();
+                    self.swarm.set_access(access);
+                    self.session = Some(session.clone());
+                    return Ok(session);
                 }
+                Ok(Answer::Refused(Verdict::Rejected)) => {
+                    self.swarm.tally.rejected.add();
+                    return Err(Rejected);
+                }
+                Ok(Answer::Refused(Verdict::Pending | Verdict::Full)) => {
+                    self.swarm.tally.told_to_wait.add();
+                    tries = patience.tries;
+                }
+                Err(Unanswered::MasterGone) => self.rest(FIRST_PAUSE).await,
+                Err(Unanswered::Other) => tries += 1,
             }
-            tokio::time::sleep(patience.pause).await;
+            if tries >= patience.tries {
+                tokio::time::sleep(patience.pause).await;
+                tries = 0;
+            }
         }
     }
 
-    async fn try_to_sign_in(&mut self, patience: Duration) -> Option<Answer> {
+    async fn try_to_sign_in(&mut self, patience: Duration) -> Result<Answer, Unanswered> {
         let (id, key, swarm) = (self.id.clone(), self.key.clone(), self.swarm.clone());
         let asking = Asking::new(&id, &key, swarm.access());
-        let request = asking.request().ok()?;
+        let request = asking.request().map_err(|_| Unanswered::Other)?;
         swarm.tally.asks_to_sign_in();
         match self.exchange(request, patience).await {
-            Ok(reply) => {
-                let answer = asking.answer(reply);
-                if answer.is_err() {
-                    swarm.tally.error("sign_in_answer_refused");
-                }
-                answer.ok()
-            }
+            Ok(reply) => asking.answer(reply).map_err(|_| {
+                swarm.tally.error("sign_in_answer_refused");
+                Unanswered::Other
+            }),
             Err(error) => {
                 swarm.tally.error(match wire::kind(&error) {
                     "no_answer" => "sign_in_without_answer",
                     other => other,
                 });
-                None
+                let is_gone = matches!(error, zmtp::Error::Connect { .. } | zmtp::Error::Closed);
+                Err(if is_gone { Unanswered::MasterGone } else { Unanswered::Other })
             }
         }
     }
@@ -129,10 +146,12 @@ impl Link {
 
     /// Sends a load and waits until the master has confirmed it; as often, and as long, as a stock minion.
     pub(crate) async fn send(&mut self, load: &Load) -> Result<(), GaveUp> {
-        self.ask(load, |session, nonce, reply| {
-            envelope::open_reply(session, nonce, reply, &Decode::after_auth()).map(drop)
-        })
-        .await
+        self.ask(load, open_confirmation).await
+    }
+
+    /// Sends a load once, and waits for the confirmation as long as a stock minion.
+    pub(crate) async fn send_once(&mut self, load: &Load) -> Result<Sent, Rejected> {
+        self.ask_once(load, &open_confirmation).await
     }
 
     /// Sends the grains and fetches the pillar. What is in it is nobody's here, and to open it costs an RSA operation.
@@ -167,27 +186,43 @@ impl Link {
         load: &Load,
         open: impl Fn(&Crypticle, &Nonce, Bytes) -> Result<(), envelope::Error>,
     ) -> Result<(), GaveUp> {
+        for _ in 0..TRIES {
+            if let Sent::Confirmed = self.ask_once(load, &open).await.map_err(|Rejected| GaveUp)? {
+                return Ok(());
+            }
+        }
+        Err(GaveUp)
+    }
+
+    async fn ask_once(
+        &mut self,
+        load: &Load,
+        open: &impl Fn(&Crypticle, &Nonce, Bytes) -> Result<(), envelope::Error>,
+    ) -> Result<Sent, Rejected> {
         let mut session = match &self.session {
             Some(session) => session.clone(),
-            None => self.sign_in().await.map_err(|Rejected| GaveUp)?,
+            None => self.sign_in().await?,
         };
-        for _ in 0..TRIES {
+        // A master that no longer knows the session refuses it: the second time is with a new one.
+        for _ in 0..2 {
             let nonce = Nonce::generate();
             let request = self.sender.request(&session, load, &nonce, clock::now());
             let wait = LEAST_WAIT + MORE_WAIT.mul_f64(self.chance.fraction());
             match self.exchange(request, wait).await {
                 Ok(reply) => match open(&session, &nonce, reply) {
-                    Ok(()) => return Ok(()),
+                    Ok(()) => return Ok(Sent::Confirmed),
                     Err(envelope::Error::BadLoad | envelope::Error::Crypto(_)) => {
                         self.swarm.tally.error("session_refused");
-                        session = self.sign_in().await.map_err(|Rejected| GaveUp)?;
+                        session = self.sign_in().await?;
+                        continue;
                     }
                     Err(_) => self.swarm.tally.error("answer_refused"),
                 },
                 Err(error) => self.swarm.tally.error(wire::kind(&error)),
             }
+            break;
         }
-        Err(GaveUp)
+        Ok(Sent::Unconfirmed)
     }
 
     async fn exchange(&mut self, request: Bytes, patience: Duration) -> Result<Bytes, zmtp::Error> {
@@ -208,16 +243,21 @@ impl Link {
         Ok(reply)
     }
 
-    async fn connect(&self, deadline: Instant) -> Result<Connection, zmtp::Error> {
+    async fn connect(&mut self, deadline: Instant) -> Result<Connection, zmtp::Error> {
         let address = format!("{}:{}", self.swarm.options.master, self.swarm.options.ret_port);
         let mut pause = FIRST_PAUSE;
         loop {
             match wire::connect(&address, &self.swarm.wire).await {
-                Err(_) if Instant::now() + pause < deadline => tokio::time::sleep(pause).await,
+                Err(_) if Instant::now() + pause < deadline => self.rest(pause).await,
                 connected => return connected,
             }
             pause = (pause * 2).min(LAST_PAUSE);
         }
+    }
+
+    /// Waits, but not as long as all others.
+    pub(crate) async fn rest(&mut self, most: Duration) {
+        tokio::time::sleep(self.chance.jitter(most)).await;
     }
 
     /// Answers the master's heartbeats between requests; ends when the connection is lost. May be dropped at any time.
@@ -230,9 +270,12 @@ impl Link {
         }
     }
 
-    /// Drops session and connection, as a minion does that has lost the master.
-    pub(crate) fn forget(&mut self) {
-        self.session = None;
+    /// Drops the connection; the next request opens another, in the same session.
+    pub(crate) fn hang_up(&mut self) {
         self.connection = None;
     }
+}
+
+fn open_confirmation(session: &Crypticle, nonce: &Nonce, reply: Bytes) -> Result<(), envelope::Error> {
+    envelope::open_reply(session, nonce, reply, &Decode::after_auth()).map(drop)
 }

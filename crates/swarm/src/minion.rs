@@ -1,33 +1,24 @@
 //! The life of one light minion: one task, two connections, and little memory of its own.
 
 use crate::answer;
-use crate::link::{GaveUp, Link, Rejected};
+use crate::chance::{Chance, Purpose};
+use crate::link::{GaveUp, LAST_PAUSE, Link, Rejected, Sent, TRIES};
 use crate::load::Load;
 use crate::options::Acks;
-use crate::publications::{Job, grains_of};
+use crate::publications::{Answer, Job, grains_of};
 use crate::swarm::Shared;
-use crate::tally::Record;
 use crate::wire::{self, Connection};
+use crate::work::{Fate, Running, Work};
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
 use saltern_core::event;
 use saltern_core::ids::Jid;
 use saltern_core::value::Value;
 use saltern_wire::crypto;
 use saltern_wire::envelope;
 use saltern_wire::zmtp;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many jobs a minion remembers, to know one that comes again (`minion_jid_queue_hwm`).
-const REMEMBERED: usize = 100;
-/// How many jobs a minion is at, at once; further ones wait in the connection.
-const MOST_AT_ONCE: usize = 100;
-/// How long before it subscribes again when that failed.
-const RESUBSCRIBE: Duration = Duration::from_secs(1);
 /// How long a slow reader takes for a publication.
 const SLOW: Duration = Duration::from_secs(1);
 
@@ -36,23 +27,20 @@ struct Minion {
     swarm: Arc<Shared>,
     index: usize,
     link: Link,
-    /// The last jobs it took up
-    known: VecDeque<Arc<Record>>,
-    /// Those that take their time
-    at_work: FuturesUnordered<BoxFuture<'static, Delivery>>,
-    running: Vec<Arc<Record>>,
-}
-
-/// A job that has reached the minion.
-struct Delivery {
-    job: Arc<Job>,
-    at: Instant,
+    /// Which deliveries get lost
+    deliveries: Chance,
+    /// What becomes of executions
+    executions: Chance,
+    work: Work,
+    /// When a return is sent again; nothing: no reason to wait
+    send_again: Option<tokio::time::Instant>,
 }
 
 /// What happens next to a minion that listens.
 enum Next {
     Publication(Result<Bytes, zmtp::Error>),
-    Done(Delivery),
+    Ended(Running),
+    Send,
     ConnectionLost,
     Churn,
 }
@@ -68,15 +56,18 @@ enum Ended {
 /// Lives until it is dropped, or until the master says that it does not want this minion.
 pub(crate) async fn live(swarm: Arc<Shared>, index: usize) {
     wait_for_turn(&swarm, index).await;
+    let chance = |purpose| Chance::new(swarm.options.seed, index, purpose);
     let mut minion = Minion {
         link: Link::new(swarm.clone(), index),
+        deliveries: chance(Purpose::Deliveries),
+        executions: chance(Purpose::Executions),
         swarm,
         index,
-        known: VecDeque::new(),
-        at_work: FuturesUnordered::new(),
-        running: Vec::new(),
+        work: Work::default(),
+        send_again: None,
     };
-    minion.keep_connected().await;
+    // The master does not want it: a stock minion's process would end too.
+    let Rejected = minion.keep_connected().await;
 }
 
 /// The first one meets the master alone: from it the others know the master's key, as minions do that were there before.
@@ -91,39 +82,64 @@ async fn wait_for_turn(swarm: &Shared, index: usize) {
 }
 
 impl Minion {
-    async fn keep_connected(&mut self) {
+    async fn keep_connected(&mut self) -> Rejected {
         let (mut was_let_in, mut was_ready) = (false, false);
         loop {
-            if let Err(Rejected) = self.link.sign_in().await {
-                return;
-            }
-            if !std::mem::replace(&mut was_let_in, true) {
-                self.swarm.tally.has_signed_in();
-            }
-            let Ok(publications) = self.link.subscribe().await else {
-                tokio::time::sleep(RESUBSCRIBE).await;
-                continue;
+            let publications = match self.connect(&mut was_let_in).await {
+                Ok(publications) => publications,
+                Err(rejected) => return rejected,
             };
-            self.announce(!was_ready).await;
-            if !std::mem::replace(&mut was_ready, true) {
+            // One that comes back has not been started again, and does not say so: its jobs go on.
+            if !was_ready {
+                self.announce().await;
                 self.swarm.tally.is_ready();
+                was_ready = true;
             }
             let is_slow = !self.swarm.options.idle && self.index >= self.swarm.options.answering();
             let ended = match is_slow {
-                true => self.read_slowly(publications).await,
+                true => Ok(self.read_slowly(publications).await),
                 false => self.listen(publications).await,
             };
-            if matches!(ended, Ended::Churned) {
-                self.swarm.tally.churned.add();
+            match ended {
+                Ok(Ended::Churned) => self.swarm.tally.churned.add(),
+                Ok(Ended::Lost) => self.link.rest(LAST_PAUSE / 2).await,
+                Err(rejected) => return rejected,
             }
-            self.link.forget();
+            self.link.hang_up();
         }
     }
 
-    /// Pillar at the first start, and the word that it is up.
-    async fn announce(&mut self, is_first: bool) {
+    /// Subscribes, and before the first time signs in. One that comes back keeps session and shared key as a stock minion
+    /// does: it signs in anew only when a request is refused or a publication cannot be opened. What it is at goes on
+    /// meanwhile: jobs end, and their returns wait.
+    async fn connect(&mut self, was_let_in: &mut bool) -> Result<Connection, Rejected> {
+        let Self { swarm, index, link, work, .. } = self;
+        let connecting = async {
+            loop {
+                if !*was_let_in {
+                    link.sign_in().await?;
+                    swarm.tally.has_signed_in();
+                    *was_let_in = true;
+                }
+                match link.subscribe().await {
+                    Ok(publications) => return Ok(publications),
+                    Err(GaveUp) => link.rest(LAST_PAUSE).await,
+                }
+            }
+        };
+        let mut connecting = std::pin::pin!(connecting);
+        loop {
+            tokio::select! {
+                connected = &mut connecting => return connected,
+                Some(running) = work.ended() => end(swarm, *index, work, running),
+            }
+        }
+    }
+
+    /// Pillar, and the word that it is up.
+    async fn announce(&mut self) {
         let (pillar, start_event) = (self.swarm.options.pillar, self.swarm.options.start_event);
-        if pillar && is_first {
+        if pillar {
             let grains = grains_of(&self.link.id, &self.swarm.grains);
             let fetched = self.link.fetch_pillar(grains).await;
             self.count(fetched, "pillar_given_up");
@@ -135,7 +151,8 @@ impl Minion {
         }
     }
 
-    async fn listen(&mut self, mut publications: Connection) -> Ended {
+    async fn listen(&mut self, mut publications: Connection) -> Result<Ended, Rejected> {
+        self.send_again = None;
         let options = &self.swarm.options;
         let (is_idle, per_minion) = (options.idle, options.churn / options.count as f64);
         let until_churn = (per_minion > 0.0).then(|| self.link.chance.next_event_secs(per_minion));
@@ -148,24 +165,27 @@ impl Minion {
         let mut churn = std::pin::pin!(churn);
         loop {
             let next = tokio::select! {
-                frame = wire::publication(&mut publications), if self.at_work.len() < MOST_AT_ONCE => {
-                    Next::Publication(frame)
-                }
-                Some(delivery) = self.at_work.next() => Next::Done(delivery),
+                frame = wire::publication(&mut publications), if self.work.has_room() => Next::Publication(frame),
+                Some(running) = self.work.ended() => Next::Ended(running),
+                () = until(self.send_again), if self.work.has_unsent() => Next::Send,
                 () = self.link.stay_connected() => Next::ConnectionLost,
                 () = &mut churn => Next::Churn,
             };
             match next {
                 Next::Publication(Ok(_)) if is_idle => {}
-                Next::Publication(Ok(frame)) => self.take(frame).await,
+                Next::Publication(Ok(frame)) => self.take(frame).await?,
                 Next::Publication(Err(error)) => {
                     self.swarm.tally.error(wire::kind(&error));
-                    return Ended::Lost;
+                    return Ok(Ended::Lost);
                 }
-                Next::Done(delivery) => self.send_return(delivery).await,
+                Next::Ended(running) => {
+                    end(&self.swarm, self.index, &mut self.work, running);
+                    self.send_unless_waiting().await?;
+                }
+                Next::Send => self.send_return().await?,
                 // The next request opens another.
                 Next::ConnectionLost => {}
-                Next::Churn => return Ended::Churned,
+                Next::Churn => return Ok(Ended::Churned),
             }
         }
     }
@@ -184,24 +204,38 @@ impl Minion {
     }
 
     /// Does what a publication says, if it means this minion and is new to it.
-    async fn take(&mut self, frame: Bytes) {
-        let at = Instant::now();
-        let Some(job) = self.open(frame).await else { return };
+    async fn take(&mut self, frame: Bytes) -> Result<(), Rejected> {
+        let since = Instant::now();
+        let Some(job) = self.open(frame).await else { return Ok(()) };
         if !self.takes_up(&job) {
-            return;
+            return Ok(());
         }
-        self.swarm.tally.executes(&job.record, self.index);
-        self.running.push(job.record.clone());
-        self.acknowledge(&job).await;
-        let (delivery, work) = (Delivery { job, at }, self.swarm.options.work);
-        if work.is_zero() {
-            self.send_return(delivery).await;
-        } else {
-            self.at_work.push(Box::pin(async move {
-                tokio::time::sleep(work).await;
-                delivery
-            }));
+        let swarm = self.swarm.clone();
+        swarm.tally.executes(&job.record, self.index);
+        let fate = Fate::draw(&mut self.executions, &swarm.options);
+        if job.is_about_minion {
+            self.acknowledge(&job, fate).await;
+            let load = self.answer(&job);
+            queue_return(&swarm, &mut self.work, job, since, load);
+            return self.send_unless_waiting().await;
         }
+        let (jid, hangs) = (job.record.jid.clone(), swarm.options.hangs(self.index));
+        if fate.fails && !hangs {
+            job.record.failed.set(self.index);
+        }
+        self.work.begin(Running::new(job.clone(), since, fate, &swarm.tally));
+        self.acknowledge(&job, fate).await;
+        if hangs {
+            return Ok(());
+        }
+        if !swarm.options.work.is_zero() {
+            self.work.end_after(jid, swarm.options.work);
+            return Ok(());
+        }
+        if let Some(running) = self.work.end(&jid) {
+            end(&swarm, self.index, &mut self.work, running);
+        }
+        self.send_unless_waiting().await
     }
 
     /// The job in a publication. One that cannot be opened costs a sign-in: the shared key may be a new one.
@@ -224,29 +258,29 @@ impl Minion {
             return false;
         }
         self.swarm.tally.delivered();
-        if self.known.iter().rev().any(|record| Arc::ptr_eq(record, &job.record)) {
-            self.swarm.tally.repeated.add();
+        if self.deliveries.happens(self.swarm.options.drop_publications) {
+            self.swarm.tally.dropped.add();
             return false;
         }
-        if self.known.len() == REMEMBERED {
-            self.known.pop_front();
+        let is_new = self.work.is_new(&job.record.jid);
+        if !is_new {
+            self.swarm.tally.repeated.add();
         }
-        self.known.push_back(job.record.clone());
-        true
+        is_new
     }
 
-    async fn acknowledge(&mut self, job: &Job) {
+    async fn acknowledge(&mut self, job: &Job, fate: Fate) {
         let is_wanted = match self.swarm.options.acks {
             Acks::Asked => job.asks_ack,
             Acks::Always => true,
             Acks::Never => false,
         };
         let Some(jid) = Jid::parse(&job.record.jid).filter(|_| is_wanted) else { return };
-        if self.link.chance.happens(self.swarm.options.lose_acks) {
+        if fate.loses_ack {
             self.swarm.tally.lost_acks.add();
             return;
         }
-        let data = Value::map([("jid", Value::from(jid)), ("fun", job.fun.clone())]);
+        let data = Value::map([("jid", Value::from(jid)), ("fun", job.load.get("fun").cloned().unwrap_or_default())]);
         let sent = self.link.fire(event::tag::job_ack(jid, &self.link.id), data).await;
         if sent.is_ok() {
             self.swarm.tally.acks.add();
@@ -254,21 +288,48 @@ impl Minion {
         self.count(sent, "ack_given_up");
     }
 
-    async fn send_return(&mut self, Delivery { job, at }: Delivery) {
-        let swarm = self.swarm.clone();
-        swarm.tally.returns_sent.add();
-        let sent = if self.link.chance.happens(swarm.options.fail_rate) {
-            self.link.send(&Load::new(&answer::failure(&job))).await
-        } else if let Some(usual) = &job.usual {
-            self.link.send(usual).await
-        } else {
-            self.link.send(&Load::new(&answer::about_running(&job, &self.running))).await
+    /// What a job that is about the minion returns.
+    fn answer(&mut self, job: &Job) -> Load {
+        let query = match &job.answer {
+            Answer::Usual(load) => return load.clone(),
+            Answer::Query(query) => query,
         };
-        if sent.is_ok() {
-            swarm.tally.confirmed(&job.record, self.index, at.elapsed());
+        let (value, ended) = query.answer(job.load.get("arg").unwrap_or(&Value::Nil), &mut self.work);
+        if let Some(killed) = ended {
+            killed.job.record.killed.set(self.index);
+            self.swarm.tally.killed.add();
         }
-        self.count(sent, "return_given_up");
-        self.running.retain(|record| !Arc::ptr_eq(record, &job.record));
+        Load::new(&answer::return_load(&job.record.jid, &job.load, value, false))
+    }
+
+    /// Sends a return at once, unless it is not yet time to try again.
+    async fn send_unless_waiting(&mut self) -> Result<(), Rejected> {
+        match self.send_again {
+            None => self.send_return().await,
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Sends the oldest return. One that is not confirmed is sent again, for ever: an answered return must never be missing,
+    /// and one that was given up could not be told from it.
+    async fn send_return(&mut self) -> Result<(), Rejected> {
+        let Some(unsent) = self.work.next_return() else { return Ok(()) };
+        match self.link.send_once(&unsent.load).await? {
+            Sent::Confirmed => {
+                self.send_again = None;
+                self.swarm.tally.confirmed(&unsent.job.record, self.index, unsent.since.elapsed());
+                self.work.is_confirmed();
+            }
+            Sent::Unconfirmed => {
+                unsent.tries += 1;
+                self.swarm.tally.returns_repeated.add();
+                if unsent.tries == TRIES {
+                    self.swarm.tally.error("return_overdue");
+                }
+                self.send_again = Some(tokio::time::Instant::now() + self.link.chance.jitter(LAST_PAUSE));
+            }
+        }
+        Ok(())
     }
 
     fn count(&self, outcome: Result<(), GaveUp>, error: &'static str) {
@@ -277,3 +338,33 @@ impl Minion {
         }
     }
 }
+
+/// A job has ended by itself: its return is to be sent, unless it is to be lost.
+fn end(swarm: &Shared, index: usize, work: &mut Work, running: Running) {
+    let (job, since, fate) = running.end();
+    if fate.loses_return {
+        job.record.lost.set(index);
+        swarm.tally.lost_returns.add();
+        return;
+    }
+    let load = match &job.answer {
+        Answer::Usual(load) if !fate.fails => load.clone(),
+        _ => Load::new(&answer::failure(&job)),
+    };
+    queue_return(swarm, work, job, since, load);
+}
+
+fn queue_return(swarm: &Shared, work: &mut Work, job: Arc<Job>, since: Instant, load: Load) {
+    swarm.tally.returns_sent.add();
+    work.queue(job, since, load);
+}
+
+/// Ends when it is time; now, if no time is set.
+async fn until(time: Option<tokio::time::Instant>) {
+    if let Some(time) = time {
+        tokio::time::sleep_until(time).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,12 @@ pub struct Options {
     pub return_size: usize,
     /// The part of jobs that fails, 0 to 1.
     pub fail_rate: f64,
+    /// The part of returns that is not sent, 0 to 1: the minion forgets the job.
+    pub lose_returns: f64,
+    /// The part of deliveries that the minion does not see, 0 to 1. Drawn for each: a job published again has another chance.
+    pub drop_publications: f64,
+    /// How many of the minions, the last ones that answer, never finish a job. They still answer what is asked about it.
+    pub hang: usize,
     /// How many minions per second lose their connections and come back.
     pub churn: f64,
     /// How many of the minions read one publication per second and answer none.
@@ -51,6 +57,8 @@ pub struct Options {
     pub idle: bool,
     /// What chance is drawn from.
     pub seed: u64,
+    /// How many jobs are told apart, the newest; a job that comes again after so many others counts as new.
+    pub keep_jobs: usize,
 }
 
 /// Which jobs are acknowledged.
@@ -99,12 +107,16 @@ impl Default for Options {
             work: Duration::ZERO,
             return_size: 0,
             fail_rate: 0.0,
+            lose_returns: 0.0,
+            drop_publications: 0.0,
+            hang: 0,
             churn: 0.0,
             slow_readers: 0,
             sign_in_rate: 0.0,
             patience: Patience::default(),
             idle: false,
             seed: 1,
+            keep_jobs: 10_000,
         }
     }
 }
@@ -118,11 +130,15 @@ impl Options {
         if self.count == 0 || self.keys == 0 {
             return wrong("a swarm has at least one minion and one key");
         }
-        if self.slow_readers > self.count {
-            return wrong("there are more slow readers than minions");
+        if self.keep_jobs == 0 {
+            return wrong("at least one job is kept");
         }
-        if !is_part(self.fail_rate) || !is_part(self.lose_acks) {
-            return wrong("a part of jobs or acknowledgements is a number from 0 to 1");
+        if self.slow_readers.checked_add(self.hang).is_none_or(|special| special > self.count) {
+            return wrong("there are more slow readers and minions that hang than minions");
+        }
+        let parts = [self.fail_rate, self.lose_acks, self.lose_returns, self.drop_publications];
+        if !parts.into_iter().all(is_part) {
+            return wrong("a part of jobs, acknowledgements, returns or publications is a number from 0 to 1");
         }
         if !is_rate(self.churn) || !is_rate(self.sign_in_rate) {
             return wrong("a number per second is not negative");
@@ -142,6 +158,12 @@ impl Options {
     /// How many minions answer jobs: all but the slow readers, which come last.
     pub(crate) fn answering(&self) -> usize {
         if self.idle { 0 } else { self.count - self.slow_readers }
+    }
+
+    /// Whether this minion never finishes a job: the last of those that answer.
+    pub(crate) fn hangs(&self, index: usize) -> bool {
+        let answering = self.answering();
+        (answering.saturating_sub(self.hang)..answering).contains(&index)
     }
 }
 
@@ -163,6 +185,11 @@ mod tests {
             Options { count: 0, ..base() },
             Options { keys: 0, ..base() },
             Options { slow_readers: 101, ..base() },
+            Options { slow_readers: 60, hang: 41, ..base() },
+            Options { slow_readers: 1, hang: usize::MAX, ..base() },
+            Options { keep_jobs: 0, ..base() },
+            Options { lose_returns: -0.1, ..base() },
+            Options { drop_publications: 1.1, ..base() },
             Options { fail_rate: 1.5, ..base() },
             Options { lose_acks: f64::NAN, ..base() },
             Options { churn: -1.0, ..base() },
@@ -173,5 +200,13 @@ mod tests {
             assert!(matches!(bad.check(), Err(Error::Option(_))), "{bad:?}");
         }
         assert!(base().check().is_ok());
+    }
+
+    #[test]
+    fn those_that_hang_come_last_but_for_slow_readers() {
+        let options = Options { count: 10, slow_readers: 2, hang: 3, ..Options::default() };
+        let hanging: Vec<usize> = (0..10).filter(|index| options.hangs(*index)).collect();
+        assert_eq!(hanging, [5, 6, 7]);
+        assert!((0..10).all(|index| !Options::default().hangs(index)));
     }
 }

@@ -4,9 +4,10 @@
 //! is a comparison of bytes.
 
 use crate::access::Access;
-use crate::answer;
+use crate::answer::{self, Query};
 use crate::load::Load;
-use crate::tally::{Record, Tally};
+use crate::records::{Origin, Record};
+use crate::tally::Tally;
 use bytes::Bytes;
 use bytestring::ByteString;
 use saltern_core::ids::MinionId;
@@ -24,13 +25,22 @@ const RECENT: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) record: Arc<Record>,
-    pub(crate) fun: Value,
-    pub(crate) arg: Value,
-    /// What every minion returns, unless it depends on the minion
-    pub(crate) usual: Option<Load>,
+    pub(crate) load: Map,
+    /// Whether it is about the minion itself, and no work
+    pub(crate) is_about_minion: bool,
+    pub(crate) answer: Answer,
     /// Whether it asks for an acknowledgement
     pub(crate) asks_ack: bool,
     matcher: Matcher,
+}
+
+/// Where the return of a job comes from.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Every minion returns the same
+    Usual(Load),
+    /// It depends on what the minion is at
+    Query(Query),
 }
 
 impl Job {
@@ -91,25 +101,32 @@ impl Publications {
     }
 }
 
-fn read(mut load: Map, tally: &Tally, fleet: &Fleet<'_>) -> Option<Job> {
-    let Some(Value::Text(jid)) = load.remove("jid") else { return None };
+fn read(load: Map, tally: &Tally, fleet: &Fleet<'_>) -> Option<Job> {
+    let Some(Value::Text(jid)) = load.get("jid") else { return None };
     let kind = load.get("tgt_type").and_then(Value::as_str).unwrap_or("glob");
     let delimiter = load.get("delimiter").and_then(Value::as_str);
     let target = Target::read(kind, load.get("tgt")?, delimiter).ok()?;
     let matcher = target.compile(&Nodegroups::default()).ok()?;
     let asks_ack = load.get("start_event").is_some_and(Value::is_truthy)
         || load.get("module_executors").is_some_and(Value::is_truthy);
-    let meant = || fleet.ids.iter().take(fleet.answering).filter(|id| matches(&matcher, id, fleet.grains)).count();
-    let fun = load.get("fun")?.clone();
-    let arg = load.get("arg").cloned().unwrap_or_else(|| Value::List(Vec::new()));
-    let usual = answer::usual(&fun, &arg, fleet.padding);
+    let (fun, arg) = (load.get("fun")?, load.get("arg").unwrap_or(&Value::Nil));
+    let origin = load.get("metadata").and_then(Origin::read);
+    let answering = fleet.ids.iter().take(fleet.answering).enumerate();
+    let meant = answering.filter(|(_, id)| matches(&matcher, id, fleet.grains)).map(|(index, _)| index);
+    let answer = match Query::read(fun) {
+        Some(query) => Answer::Query(query),
+        None => {
+            let value = answer::usual(fun, arg, fleet.padding);
+            Answer::Usual(Load::new(&answer::return_load(jid, &load, value, false)))
+        }
+    };
     Some(Job {
-        record: tally.record(&jid, fleet.ids.len(), || meant() as u64),
-        usual: usual.map(|value| Load::new(&answer::return_load(&jid, &fun, &arg, value, false))),
-        fun,
-        arg,
+        record: tally.published(jid, origin, fleet.ids.len(), meant),
+        answer,
+        is_about_minion: answer::is_about_minion(fun),
         asks_ack,
         matcher,
+        load,
     })
 }
 
@@ -160,31 +177,48 @@ impl Facts for View<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn read_job(tgt: Value, kind: &str) -> Option<Job> {
-        let ids: Vec<MinionId> = ["a1", "a2", "b1"].iter().map(|id| MinionId::new(id).unwrap()).collect();
-        let grains = common_grains("3008.3");
+    fn load(jid: &str, fun: &str, tgt: Value, kind: &str) -> Map {
         let load = Value::map([
-            ("jid", Value::from("20261115200427443183")),
-            ("fun", "test.ping".into()),
+            ("jid", Value::from(jid)),
+            ("fun", fun.into()),
             ("arg", Value::List(Vec::new())),
             ("tgt", tgt),
             ("tgt_type", kind.into()),
             ("start_event", true.into()),
+            ("metadata", Value::map([("saltern", Value::map([("action", 7), ("attempt", 1)]))])),
         ]);
-        let fleet = Fleet { ids: &ids, answering: 2, grains: &grains, padding: &ByteString::new() };
-        read(load.as_map().unwrap().clone(), &Tally::new(), &fleet)
+        load.as_map().unwrap().clone()
+    }
+
+    fn read_for_three(load: Map, tally: &Tally) -> Option<Job> {
+        let ids: Vec<MinionId> = ["a1", "a2", "b1"].iter().map(|id| MinionId::new(id).unwrap()).collect();
+        let grains = common_grains("3008.3");
+        read(load, tally, &Fleet { ids: &ids, answering: 2, grains: &grains, padding: &ByteString::new() })
+    }
+
+    /// A job for all, for tests elsewhere.
+    pub(crate) fn job(tally: &Tally, jid: &str, fun: &str) -> Arc<Job> {
+        Arc::new(read_for_three(load(jid, fun, "*".into(), "glob"), tally).unwrap())
+    }
+
+    fn read_job(tgt: Value, kind: &str) -> Option<Job> {
+        read_for_three(load("20261115200427443183", "test.ping", tgt, kind), &Tally::new(10))
     }
 
     #[test]
-    fn a_job_knows_how_many_of_those_who_answer_it_means() {
-        assert_eq!(read_job("*".into(), "glob").unwrap().record.expected, 2);
-        assert_eq!(read_job("a1".into(), "glob").unwrap().record.expected, 1);
-        assert_eq!(read_job("os:Debian".into(), "grain").unwrap().record.expected, 2);
-        assert_eq!(read_job("id:a2".into(), "grain").unwrap().record.expected, 1);
-        assert_eq!(read_job(Value::list(["a2", "b1"]), "list").unwrap().record.expected, 1);
+    fn a_job_knows_which_of_those_who_answer_it_means() {
+        let meant = |tgt: Value, kind| {
+            let job = read_job(tgt, kind).unwrap();
+            (0..3).filter(|index| job.record.meant.has(*index)).collect::<Vec<_>>()
+        };
+        assert_eq!(meant("*".into(), "glob"), [0, 1]);
+        assert_eq!(meant("a1".into(), "glob"), [0]);
+        assert_eq!(meant("os:Debian".into(), "grain"), [0, 1]);
+        assert_eq!(meant("id:a2".into(), "grain"), [1]);
+        assert_eq!(meant(Value::list(["a2", "b1"]), "list"), [1]);
     }
 
     #[test]
@@ -193,6 +227,24 @@ mod tests {
         assert!(job.asks_ack);
         assert!(job.is_for(&MinionId::new("a2").unwrap(), &grains));
         assert!(!job.is_for(&MinionId::new("b1").unwrap(), &grains));
+    }
+
+    #[test]
+    fn a_job_belongs_to_the_action_and_attempt_in_its_metadata() {
+        let run = read_job("*".into(), "glob").unwrap().record.run.as_ref().map(|run| run.origin);
+        assert_eq!(run, Some(Origin { action: 7, attempt: 1 }));
+        let mut load = load("1", "test.ping", "*".into(), "glob");
+        load.insert("metadata", "whatever");
+        assert!(read_for_three(load, &Tally::new(10)).unwrap().record.run.is_none());
+    }
+
+    #[test]
+    fn what_is_about_the_minion_is_no_work() {
+        let job = |fun| read_for_three(load("1", fun, "*".into(), "glob"), &Tally::new(10)).unwrap();
+        let (find, sync, ping) = (job("saltutil.find_job"), job("saltutil.sync_all"), job("test.ping"));
+        assert!(find.is_about_minion && matches!(find.answer, Answer::Query(Query::FindJob)));
+        assert!(sync.is_about_minion && matches!(sync.answer, Answer::Usual(_)));
+        assert!(!ping.is_about_minion && matches!(ping.answer, Answer::Usual(_)));
     }
 
     #[test]

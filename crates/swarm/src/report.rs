@@ -1,6 +1,7 @@
 //! What came of a swarm, for programs.
 
-use crate::tally::{Record, Tally};
+use crate::records::Record;
+use crate::tally::Tally;
 use crate::usage::Usage;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -64,16 +65,30 @@ pub struct SignIn {
 pub struct Jobs {
     /// Jobs seen.
     pub seen: u64,
+    /// Those whose records are gone, because only so many are kept: one that came again would have counted as new.
+    pub forgotten: u64,
     /// Jobs that every minion they were for has returned.
     pub finished: u64,
     /// Publications that meant a minion, once for each.
     pub deliveries: u64,
     /// Those of a job that the minion knew, and did not begin again.
     pub repeated: u64,
+    /// Those that were lost on purpose before the minion saw them.
+    pub dropped: u64,
     /// Jobs begun, once for each minion.
     pub executions: u64,
     /// Jobs begun by a minion that had begun them before.
     pub double_executions: u64,
+    /// Actions begun, once for each minion: only jobs whose metadata name their action count here.
+    pub runs: u64,
+    /// Executions of an attempt of a run that had begun before, under whatever job id.
+    pub run_double_executions: u64,
+    /// Runs begun more than once, whatever the attempt.
+    pub runs_executed_more_than_once: u64,
+    /// Most executions in progress at one instant, over the whole swarm; what asks about the minion itself is none.
+    pub most_at_once: u64,
+    /// Jobs that were ended on the way.
+    pub killed: u64,
 }
 
 /// Acknowledgements.
@@ -88,10 +103,14 @@ pub struct Acks {
 /// Returns.
 #[derive(Clone, Debug, Serialize)]
 pub struct Returns {
-    /// Sent, whatever came of it.
+    /// Sent, whatever came of it. Each counts once, however often it was repeated.
     pub sent: u64,
     /// Confirmed by the master.
     pub confirmed: u64,
+    /// Tries that brought no confirmation, and were followed by another.
+    pub repeated: u64,
+    /// Not sent, on purpose.
+    pub lost: u64,
     /// Confirmed per second, from the first delivery to the last confirmation.
     pub per_second: f64,
 }
@@ -123,6 +142,10 @@ pub struct SlowReaders {
 pub struct JobReport {
     /// Its id.
     pub jid: String,
+    /// The action that it belongs to, if its metadata say.
+    pub action: Option<i64>,
+    /// And the attempt.
+    pub attempt: Option<i64>,
     /// How many minions of the swarm it is for.
     pub expected: u64,
     /// How many have begun it.
@@ -131,6 +154,8 @@ pub struct JobReport {
     pub double_executions: u64,
     /// How many have had their return confirmed.
     pub confirmed: u64,
+    /// Most executions of its action in progress at one instant; of the job alone if it belongs to no action.
+    pub most_at_once: u64,
     /// From when the first minion saw it to the last confirmation.
     pub took_ms: Option<f64>,
     /// From the instant in its id to the last confirmation: only as good as the two machines' clocks agree.
@@ -155,16 +180,25 @@ impl Report {
             },
             jobs: Jobs {
                 seen: tally.jobs_seen(),
+                forgotten: tally.jobs_forgotten(),
                 finished: tally.finished.get(),
                 deliveries: tally.deliveries.get(),
                 repeated: tally.repeated.get(),
+                dropped: tally.dropped.get(),
                 executions: tally.executions.get(),
                 double_executions: tally.doubles.get(),
+                runs: tally.runs.get(),
+                run_double_executions: tally.run_doubles.get(),
+                runs_executed_more_than_once: tally.runs_again.get(),
+                most_at_once: tally.at_once().most(),
+                killed: tally.killed.get(),
             },
             acks: Acks { confirmed: tally.acks.get(), lost: tally.lost_acks.get() },
             returns: Returns {
                 sent: tally.returns_sent.get(),
                 confirmed: tally.returns_confirmed.get(),
+                repeated: tally.returns_repeated.get(),
+                lost: tally.lost_returns.get(),
                 per_second: per_second(tally.returns_confirmed.get(), returning),
             },
             latency_ms: Latency::of(tally),
@@ -186,12 +220,16 @@ impl Latency {
 
 impl JobReport {
     pub(crate) fn new(record: &Record) -> Self {
+        let origin = record.run.as_ref().map(|run| run.origin);
         Self {
             jid: record.jid.to_string(),
-            expected: record.expected,
+            action: origin.map(|origin| origin.action),
+            attempt: origin.map(|origin| origin.attempt),
+            expected: record.meant.count(),
             executed: record.executed.count(),
             double_executions: record.doubles.get(),
             confirmed: record.confirmed.count(),
+            most_at_once: record.at_once.most(),
             took_ms: record.took().map(millis),
             since_jid_ms: record.took().and_then(|took| Some(millis(took + record.before_seen?))),
         }

@@ -2,6 +2,7 @@
 
 use crate::access::Access;
 use crate::keys::{self, Key};
+use crate::ledger::{self, Entry};
 use crate::publications::{Fleet, Job, Publications, common_grains};
 use crate::report::{JobReport, Report};
 use crate::tally::Tally;
@@ -12,6 +13,7 @@ use saltern_core::ids::MinionId;
 use saltern_core::value::Map;
 use saltern_wire::envelope;
 use saltern_wire::zmtp;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -77,8 +79,12 @@ pub struct Progress {
     pub finished: u64,
     /// Jobs begun, once for each minion.
     pub executions: u64,
+    /// Executions in progress.
+    pub running: u64,
     /// Returns that the master has confirmed.
     pub returns: u64,
+    /// Returns that it has yet to confirm.
+    pub unconfirmed: u64,
     /// Things that went wrong.
     pub errors: u64,
 }
@@ -96,7 +102,7 @@ impl Swarm {
             padding: "x".repeat(options.return_size).into(),
             ids,
             keys,
-            tally: Tally::new(),
+            tally: Tally::new(options.keep_jobs),
             // A stock minion sends no heartbeats by itself.
             wire: Arc::new(zmtp::Options { heartbeat_interval: Duration::ZERO, ..zmtp::Options::default() }),
             first_contact: CancellationToken::new(),
@@ -121,6 +127,7 @@ impl Swarm {
     /// How far it has come.
     pub fn progress(&self) -> Progress {
         let tally = &self.shared.tally;
+        let returns = tally.returns_confirmed.get();
         Progress {
             minions: self.shared.options.count as u64,
             signed_in: tally.signed_in.get(),
@@ -128,7 +135,10 @@ impl Swarm {
             jobs: tally.jobs_seen(),
             finished: tally.finished.get(),
             executions: tally.executions.get(),
-            returns: tally.returns_confirmed.get(),
+            running: tally.at_once().now(),
+            returns,
+            // Read after those that are: each is sent before it is confirmed.
+            unconfirmed: tally.returns_sent.get().saturating_sub(returns),
             errors: tally.errors().values().sum(),
         }
     }
@@ -166,6 +176,18 @@ impl Swarm {
         self.shared.tally.known(jid).map(|record| JobReport::new(&record))
     }
 
+    /// What every job that is kept has come to so far on every minion it means, oldest job first.
+    pub fn ledger(&self) -> impl Iterator<Item = Entry> {
+        ledger::entries(&self.shared.tally, &self.shared.ids)
+    }
+
+    /// Writes the ledger to a file, as lines of JSON, and tells how many. Who reads it finds a whole ledger, old or new.
+    pub async fn write_ledger(&self, path: &Path) -> Result<u64, Error> {
+        let (shared, to) = (self.shared.clone(), path.to_owned());
+        let writing = tokio::task::spawn_blocking(move || ledger::write(&shared.tally, &shared.ids, &to)).await;
+        writing.unwrap_or_else(|error| Err(Error::Ledger { path: path.to_owned(), source: error.into() }))
+    }
+
     /// What has come of it so far.
     pub fn report(&self) -> Report {
         let now = Usage::now();
@@ -177,12 +199,16 @@ impl Swarm {
         Report::new(self.shared.options.count, &self.shared.tally, usage)
     }
 
-    /// Ends every minion at once, and tells what came of it.
-    pub async fn stop(self) -> Report {
-        let report = self.report();
+    /// Ends every minion at once. From then on report and ledger change no more, and agree.
+    pub async fn halt(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
-        report
+    }
+
+    /// Ends every minion at once, and tells what came of it.
+    pub async fn stop(self) -> Report {
+        self.halt().await;
+        self.report()
     }
 }
 

@@ -1,34 +1,17 @@
 //! What is counted while the swarm lives: sign-ins, jobs, executions, returns, errors.
 //!
 //! Every light minion adds to the same numbers, so each is an atomic of its own. A job's record has one mark per minion:
-//! a job that one minion executes twice is seen whichever way it came to it.
+//! a job, or a run, that one minion executes twice is seen whichever way it came to it.
 
-use crate::clock;
+use crate::counters::{Counter, Peak};
 use crate::latency::Histogram;
+use crate::records::{Origin, Record, Records, lock};
 use bytestring::ByteString;
-use saltern_core::ids::Jid;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-
-/// Most jobs whose records are kept. A job that comes again after so many others counts as new.
-const MOST_JOBS: usize = 10_000;
-
-/// A number that only grows.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
 
 /// All that is counted.
 #[derive(Debug)]
@@ -49,12 +32,23 @@ pub(crate) struct Tally {
     /// Publications that meant a minion, and those of a job it knew already
     pub(crate) deliveries: Counter,
     pub(crate) repeated: Counter,
+    /// Deliveries that the minion was made to lose
+    pub(crate) dropped: Counter,
     pub(crate) executions: Counter,
     pub(crate) doubles: Counter,
+    /// Runs begun; those begun more than once; executions that began an attempt of a run again
+    pub(crate) runs: Counter,
+    pub(crate) runs_again: Counter,
+    pub(crate) run_doubles: Counter,
+    /// Jobs that were ended on the way
+    pub(crate) killed: Counter,
     pub(crate) acks: Counter,
     pub(crate) lost_acks: Counter,
     pub(crate) returns_sent: Counter,
     pub(crate) returns_confirmed: Counter,
+    /// Tries that brought no confirmation, and were followed by another
+    pub(crate) returns_repeated: Counter,
+    pub(crate) lost_returns: Counter,
     /// Jobs that every minion they were for has returned
     pub(crate) finished: Counter,
     /// Publications that slow readers have read, and how often they were cut off
@@ -67,75 +61,29 @@ pub(crate) struct Tally {
     first_delivery: AtomicU64,
     last_confirmed: AtomicU64,
     errors: Mutex<BTreeMap<&'static str, u64>>,
-    jobs: Mutex<Jobs>,
+    at_once: Arc<Peak>,
+    records: Mutex<Records>,
     /// Somebody was let in, has come up, or a job has finished
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Jobs {
-    records: HashMap<ByteString, Arc<Record>>,
-    order: VecDeque<Arc<Record>>,
-    seen: u64,
-}
-
-/// One job, and who has done it.
+/// An execution in progress, for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Record {
-    pub(crate) jid: ByteString,
-    /// How many of the swarm's minions it is for
-    pub(crate) expected: u64,
-    /// From the instant its id was made to when the first minion saw it, if the id tells
-    pub(crate) before_seen: Option<Duration>,
-    pub(crate) seen: Instant,
-    pub(crate) executed: Marks,
-    pub(crate) doubles: Counter,
-    pub(crate) confirmed: Marks,
-    last_confirmed: AtomicU64,
+pub(crate) struct InProgress {
+    of_all: Arc<Peak>,
+    of_action: Arc<Peak>,
 }
 
-/// One mark per minion.
-#[derive(Debug)]
-pub(crate) struct Marks {
-    words: Box<[AtomicU64]>,
-    count: Counter,
-}
-
-impl Marks {
-    fn new(minions: usize) -> Self {
-        Self { words: (0..minions.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), count: Counter::default() }
-    }
-
-    /// Marks a minion; tells whether it was not marked before.
-    fn set(&self, index: usize) -> bool {
-        let Some(word) = self.words.get(index / 64) else { return false };
-        let bit = 1 << (index % 64);
-        let is_new = word.fetch_or(bit, Relaxed) & bit == 0;
-        if is_new {
-            self.count.add();
-        }
-        is_new
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.count.get()
-    }
-}
-
-impl Record {
-    /// From the first sight of the job to the last confirmation of a return.
-    pub(crate) fn took(&self) -> Option<Duration> {
-        let micros = self.last_confirmed.load(Relaxed);
-        (micros > 0).then(|| Duration::from_micros(micros))
-    }
-
-    pub(crate) fn is_finished(&self) -> bool {
-        self.confirmed.count() >= self.expected
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.of_all.fall();
+        self.of_action.fall();
     }
 }
 
 impl Tally {
-    pub(crate) fn new() -> Self {
+    /// Nothing yet. At most `keep_jobs` jobs will be told apart.
+    pub(crate) fn new(keep_jobs: usize) -> Self {
         Self {
             started: Instant::now(),
             sign_in_tries: Counter::default(),
@@ -147,12 +95,19 @@ impl Tally {
             churned: Counter::default(),
             deliveries: Counter::default(),
             repeated: Counter::default(),
+            dropped: Counter::default(),
             executions: Counter::default(),
             doubles: Counter::default(),
+            runs: Counter::default(),
+            runs_again: Counter::default(),
+            run_doubles: Counter::default(),
+            killed: Counter::default(),
             acks: Counter::default(),
             lost_acks: Counter::default(),
             returns_sent: Counter::default(),
             returns_confirmed: Counter::default(),
+            returns_repeated: Counter::default(),
+            lost_returns: Counter::default(),
             finished: Counter::default(),
             slowly_read: Counter::default(),
             cut_off: Counter::default(),
@@ -162,7 +117,8 @@ impl Tally {
             first_delivery: AtomicU64::new(u64::MAX),
             last_confirmed: AtomicU64::new(0),
             errors: Mutex::default(),
-            jobs: Mutex::default(),
+            at_once: Arc::default(),
+            records: Mutex::new(Records::new(keep_jobs)),
             changed: Notify::new(),
         }
     }
@@ -204,47 +160,40 @@ impl Tally {
         span(&self.first_delivery, &self.last_confirmed)
     }
 
-    /// The record of a job; `expected` is asked for when there is none.
-    pub(crate) fn record(&self, jid: &ByteString, minions: usize, expected: impl FnOnce() -> u64) -> Arc<Record> {
-        let mut jobs = lock(&self.jobs);
-        if let Some(record) = jobs.records.get(jid) {
-            return record.clone();
-        }
-        let record = Arc::new(Record {
-            jid: jid.clone(),
-            expected: expected(),
-            before_seen: Jid::parse(jid).and_then(|jid| jid.instant()).map(|made| clock::now().since(made)),
-            seen: Instant::now(),
-            executed: Marks::new(minions),
-            doubles: Counter::default(),
-            confirmed: Marks::new(minions),
-            last_confirmed: AtomicU64::new(0),
-        });
-        jobs.seen += 1;
-        jobs.records.insert(jid.clone(), record.clone());
-        jobs.order.push_back(record.clone());
-        if jobs.order.len() > MOST_JOBS
-            && let Some(oldest) = jobs.order.pop_front()
-        {
-            jobs.records.remove(&oldest.jid);
+    /// A publication was opened: the record of its job, in which those it means are marked.
+    pub(crate) fn published(
+        &self,
+        jid: &ByteString,
+        origin: Option<Origin>,
+        minions: usize,
+        meant: impl Iterator<Item = usize>,
+    ) -> Arc<Record> {
+        let record = lock(&self.records).record(jid, origin, minions);
+        // Not `any`: every one is to be marked.
+        if meant.filter(|index| record.meant.set(*index)).count() > 0 {
+            self.count_finished(&record);
         }
         record
     }
 
     /// The record of a job that was seen.
     pub(crate) fn known(&self, jid: &str) -> Option<Arc<Record>> {
-        lock(&self.jobs).records.get(jid).cloned()
+        lock(&self.records).known(jid)
     }
 
     /// How many jobs were seen.
     pub(crate) fn jobs_seen(&self) -> u64 {
-        lock(&self.jobs).seen
+        lock(&self.records).seen
+    }
+
+    /// How many jobs were seen whose records are gone.
+    pub(crate) fn jobs_forgotten(&self) -> u64 {
+        lock(&self.records).forgotten()
     }
 
     /// The newest records, oldest first.
     pub(crate) fn newest(&self, most: usize) -> Vec<Arc<Record>> {
-        let jobs = lock(&self.jobs);
-        jobs.order.iter().skip(jobs.order.len().saturating_sub(most)).cloned().collect()
+        lock(&self.records).newest(most)
     }
 
     /// A job has reached a minion that it means.
@@ -256,10 +205,30 @@ impl Tally {
     /// A minion begins a job.
     pub(crate) fn executes(&self, record: &Record, index: usize) {
         self.executions.add();
-        if !record.executed.set(index) {
-            record.doubles.add();
+        if !record.begins(index) {
             self.doubles.add();
         }
+        if let Some(begun) = record.run.as_ref().map(|run| run.begins(index)) {
+            let counts = [
+                (begun.is_first, &self.runs),
+                (begun.is_second, &self.runs_again),
+                (begun.repeats_attempt, &self.run_doubles),
+            ];
+            counts.iter().filter(|(is_so, _)| *is_so).for_each(|(_, counter)| counter.add());
+        }
+    }
+
+    /// An execution is in progress until what this gives is dropped.
+    pub(crate) fn in_progress(&self, record: &Record) -> InProgress {
+        let (of_all, of_action) = (self.at_once.clone(), record.at_once.clone());
+        of_all.rise();
+        of_action.rise();
+        InProgress { of_all, of_action }
+    }
+
+    /// The executions in progress.
+    pub(crate) fn at_once(&self) -> &Peak {
+        &self.at_once
     }
 
     /// The master has confirmed a minion's return.
@@ -267,11 +236,19 @@ impl Tally {
         self.latency.add(since_delivery);
         self.returns_confirmed.add();
         self.last_confirmed.fetch_max(self.micros(), Relaxed);
-        let took = u64::try_from(record.seen.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
-        record.last_confirmed.fetch_max(took, Relaxed);
-        if record.confirmed.set(index) && record.confirmed.count() == record.expected {
-            self.finished.add();
-            self.changed.notify_waiters();
+        if record.is_confirmed_by(index) && record.is_finished() {
+            self.count_finished(record);
+        }
+    }
+
+    fn count_finished(&self, record: &Record) {
+        match record.newly_finished() {
+            Some(true) => {
+                self.finished.add();
+                self.changed.notify_waiters();
+            }
+            Some(false) => self.finished.take_back(),
+            None => {}
         }
     }
 
@@ -296,10 +273,6 @@ fn span(from: &AtomicU64, to: &AtomicU64) -> Duration {
     Duration::from_micros(to.load(Relaxed).saturating_sub(from.load(Relaxed)))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,22 +281,66 @@ mod tests {
         format!("{number:020}").into()
     }
 
+    fn job(tally: &Tally, number: usize, origin: Option<(i64, i64)>) -> Arc<Record> {
+        let origin = origin.map(|(action, attempt)| Origin { action, attempt });
+        tally.published(&jid(number), origin, 100, 0..2)
+    }
+
+    /// Runs, runs begun more than once, attempts of a run begun more than once.
+    fn runs(tally: &Tally) -> (u64, u64, u64) {
+        (tally.runs.get(), tally.runs_again.get(), tally.run_doubles.get())
+    }
+
     #[test]
     fn a_job_executed_twice_by_one_minion_is_seen() {
-        let tally = Tally::new();
-        let record = tally.record(&jid(1), 100, || 2);
+        let tally = Tally::new(10);
+        let record = job(&tally, 1, None);
         tally.executes(&record, 3);
         tally.executes(&record, 70);
         assert_eq!((tally.executions.get(), tally.doubles.get()), (2, 0));
-        tally.executes(&tally.record(&jid(1), 100, || 2), 70);
+        tally.executes(&job(&tally, 1, None), 70);
         assert_eq!((tally.executions.get(), tally.doubles.get(), record.doubles.get()), (3, 1, 1));
         assert_eq!(record.executed.count(), 2);
+        assert_eq!(runs(&tally), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_run_begun_twice_under_two_job_ids_is_seen() {
+        let tally = Tally::new(10);
+        tally.executes(&job(&tally, 1, Some((7, 1))), 0);
+        tally.executes(&job(&tally, 2, Some((7, 1))), 1);
+        assert_eq!(runs(&tally), (2, 0, 0));
+        tally.executes(&job(&tally, 2, Some((7, 1))), 0);
+        assert_eq!((runs(&tally), tally.doubles.get()), ((2, 1, 1), 0));
+    }
+
+    #[test]
+    fn another_attempt_of_a_run_is_no_double_and_one_run_begun_again() {
+        let tally = Tally::new(10);
+        for attempt in 1..=3 {
+            tally.executes(&job(&tally, attempt, Some((7, attempt as i64))), 0);
+        }
+        assert_eq!(runs(&tally), (1, 1, 0));
+        tally.executes(&job(&tally, 4, Some((8, 1))), 0);
+        assert_eq!(runs(&tally), (2, 1, 0));
+    }
+
+    #[test]
+    fn executions_at_once_are_counted_for_all_and_for_each_action() {
+        let tally = Tally::new(10);
+        let (first, second, other) = (job(&tally, 1, Some((7, 1))), job(&tally, 2, Some((7, 2))), job(&tally, 3, None));
+        let begun = [tally.in_progress(&first), tally.in_progress(&second), tally.in_progress(&other)];
+        assert_eq!(tally.at_once().now(), 3);
+        drop(begun);
+        drop(tally.in_progress(&other));
+        assert_eq!((tally.at_once().now(), tally.at_once().most()), (0, 3));
+        assert_eq!((first.at_once.most(), second.at_once.most(), other.at_once.most()), (2, 2, 1));
     }
 
     #[test]
     fn a_job_is_finished_once_when_all_it_is_for_have_returned() {
-        let tally = Tally::new();
-        let record = tally.record(&jid(1), 2, || 2);
+        let tally = Tally::new(10);
+        let record = job(&tally, 1, None);
         tally.confirmed(&record, 0, Duration::ZERO);
         tally.confirmed(&record, 0, Duration::ZERO);
         assert!(!record.is_finished());
@@ -334,19 +351,20 @@ mod tests {
     }
 
     #[test]
-    fn records_are_bounded_and_the_oldest_go_first() {
-        let tally = Tally::new();
-        for number in 0..MOST_JOBS + 5 {
-            tally.record(&jid(number), 1, || 1);
-        }
-        assert!(tally.known(&jid(4)).is_none() && tally.known(&jid(5)).is_some());
-        assert_eq!(tally.jobs_seen(), MOST_JOBS as u64 + 5);
-        assert_eq!(tally.newest(2)[1].jid, jid(MOST_JOBS + 4));
+    fn a_job_published_again_for_more_minions_is_not_finished_before_they_are() {
+        let tally = Tally::new(10);
+        let record = job(&tally, 1, None);
+        (0..2).for_each(|index| tally.confirmed(&record, index, Duration::ZERO));
+        assert_eq!(tally.finished.get(), 1);
+        tally.published(&jid(1), None, 100, 1..3);
+        assert_eq!((tally.finished.get(), record.meant.count()), (0, 3));
+        tally.confirmed(&record, 2, Duration::ZERO);
+        assert_eq!(tally.finished.get(), 1);
     }
 
     #[tokio::test]
     async fn who_waits_is_told_when_the_last_minion_is_up() {
-        let tally = Arc::new(Tally::new());
+        let tally = Arc::new(Tally::new(10));
         let waiting = tokio::spawn({
             let tally = tally.clone();
             async move { tally.until(|| tally.ready.get() == 2).await }

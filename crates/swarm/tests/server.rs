@@ -147,7 +147,8 @@ async fn minions_that_lose_their_connections_come_back_and_answer() {
     })
     .await;
     let report = swarm.stop().await;
-    assert!(report.sign_in.accepted >= 20, "{:?}", report.sign_in);
+    // Their sessions outlive their connections.
+    assert_eq!(report.sign_in.accepted, 10, "{:?}", report.sign_in);
     assert_eq!(report.jobs.double_executions, 0);
 }
 

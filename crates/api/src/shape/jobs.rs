@@ -1,12 +1,15 @@
 //! Jobs as JSON: the request, the list, the detail, and the steps of one that is being followed.
 
-use super::Time;
+use super::{Run, RunStatus, Time};
+use crate::app;
+use saltern_core::action::Policy;
 use saltern_core::ids::{Jid, MinionId};
 use saltern_core::target::Target;
 use saltern_core::value::{Map, Value};
-use saltern_server::{Error, app};
+use saltern_server::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What somebody wants to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,9 +31,18 @@ pub struct RunRequest {
     /// Keyword arguments; only for one function
     #[serde(default, skip_serializing_if = "Value::is_nil")]
     pub kwarg: Value,
-    /// Whether minions are asked to acknowledge; nothing means as configured
+    /// Whether minions are asked to acknowledge; nothing means as the policy says, or as configured
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack: Option<bool>,
+    /// The rules it is carried out by
+    #[serde(default)]
+    pub policy: Policy,
+    /// When it is due; nothing means now
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Time>,
+    /// Seconds after its due time in which it ends, whatever happens; nothing means as configured
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<f64>,
     /// Copied into the job and every return
     #[serde(default, skip_serializing_if = "Value::is_nil")]
     pub metadata: Value,
@@ -52,8 +64,8 @@ pub enum Functions {
 /// A job that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
-    /// The job's id
-    pub jid: String,
+    /// The job's id; nothing as long as it is not due
+    pub jid: Option<String>,
     /// The action's id
     pub action: i64,
     /// The minions it is for
@@ -79,8 +91,6 @@ pub struct Job {
     pub action: i64,
     /// When it was accepted
     pub created: Time,
-    /// When it was published
-    pub published: Option<Time>,
     /// The function; several are joined by commas
     pub fun: String,
     /// Its arguments
@@ -111,27 +121,6 @@ pub struct JobDetail {
     pub runs: BTreeMap<String, RunStatus>,
     /// What came back
     pub returns: BTreeMap<String, Return>,
-}
-
-/// Where one minion stands with a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunStatus {
-    /// `queued`, `sent`, `picked_up`, `completed`, `failed` or `cancelled`
-    pub state: String,
-    /// Why it failed
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// What it waits for while queued
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting_for: Option<String>,
-    /// When it was sent
-    pub sent: Option<Time>,
-    /// When the minion said that it began
-    pub picked_up: Option<Time>,
-    /// When it ended
-    pub ended: Option<Time>,
-    /// The exit code it returned
-    pub retcode: Option<i64>,
 }
 
 /// One minion's return.
@@ -201,9 +190,23 @@ pub enum Why {
     Gone,
     /// It is connected, cannot acknowledge, and said nothing
     Silent,
+    /// It never said that it began, and was given up
+    NotDelivered,
+    /// It took longer than its `job_timeout`
+    TimedOut,
+    /// Somebody had it killed
+    Stopped,
+    /// Somebody cancelled it, or too many others had failed
+    Cancelled,
+    /// Its deadline passed before it could start
+    Expired,
+    /// Somebody declared it failed
+    FailedByHand,
+    /// It was not sent yet
+    Waiting,
 }
 
-fn glob() -> String {
+pub(super) fn glob() -> String {
     "glob".into()
 }
 
@@ -220,14 +223,29 @@ impl RunRequest {
             },
             args: self.arg,
             kwargs: map("kwarg", self.kwarg)?.unwrap_or_default(),
-            ack: self.ack,
+            policy: Policy { ack: self.ack.or(self.policy.ack), ..self.policy },
+            due: self.due.map(|due| due.0),
+            deadline: seconds("deadline", self.deadline)?,
             metadata: map("metadata", self.metadata)?,
             ret: self.ret,
         })
     }
 }
 
-fn map(name: &str, value: Value) -> Result<Option<Map>, Error> {
+/// The longest time that can be asked for: a century.
+const LONGEST: Duration = Duration::from_secs(3_155_760_000);
+
+/// A length of time, if it is one.
+pub(super) fn seconds(name: &str, seconds: Option<f64>) -> Result<Option<Duration>, Error> {
+    let read = |seconds: f64| {
+        let time = Duration::try_from_secs_f64(seconds).ok();
+        time.filter(|time| !time.is_zero() && *time <= LONGEST)
+            .ok_or_else(|| Error::Invalid(format!("{name} is a number of seconds above 0, at most a century")))
+    };
+    seconds.map(read).transpose()
+}
+
+pub(super) fn map(name: &str, value: Value) -> Result<Option<Map>, Error> {
     match value {
         Value::Nil => Ok(None),
         Value::Map(map) => Ok(Some(map)),
@@ -235,14 +253,14 @@ fn map(name: &str, value: Value) -> Result<Option<Map>, Error> {
     }
 }
 
-fn texts(ids: &[MinionId]) -> Vec<String> {
+pub(super) fn texts(ids: &[MinionId]) -> Vec<String> {
     ids.iter().map(MinionId::to_string).collect()
 }
 
 impl From<app::Accepted> for Accepted {
     fn from(accepted: app::Accepted) -> Self {
         Self {
-            jid: accepted.jid.to_string(),
+            jid: accepted.jid.map(|jid| jid.to_string()),
             action: accepted.action.0,
             minions: texts(&accepted.minions),
             missing: accepted.missing,
@@ -256,7 +274,6 @@ impl From<app::JobSummary> for Job {
             jid: job.jid.to_string(),
             action: job.action.0,
             created: job.created.into(),
-            published: job.published.map(Time),
             fun: job.fun,
             arg: job.arg,
             target: job.target,
@@ -271,16 +288,8 @@ impl From<app::JobSummary> for Job {
 impl From<app::JobDetail> for JobDetail {
     fn from(app::JobDetail { job, runs, returns }: app::JobDetail) -> Self {
         let runs = runs.into_iter().map(|run| {
-            let status = RunStatus {
-                state: run.state.as_str().into(),
-                reason: run.reason,
-                waiting_for: run.waiting_for,
-                sent: run.sent.map(Time),
-                picked_up: run.picked_up.map(Time),
-                ended: run.ended.map(Time),
-                retcode: run.retcode,
-            };
-            (run.minion.to_string(), status)
+            let Run { minion, status } = run.into();
+            (minion, status)
         });
         Self {
             minions: texts(&job.minions),
@@ -327,6 +336,13 @@ impl From<app::Unanswered> for Unanswered {
             app::Why::Running(since) => Why::Running(since.into()),
             app::Why::Gone => Why::Gone,
             app::Why::Silent => Why::Silent,
+            app::Why::NotDelivered => Why::NotDelivered,
+            app::Why::TimedOut => Why::TimedOut,
+            app::Why::Stopped => Why::Stopped,
+            app::Why::Cancelled => Why::Cancelled,
+            app::Why::Expired => Why::Expired,
+            app::Why::FailedByHand => Why::FailedByHand,
+            app::Why::Waiting => Why::Waiting,
         };
         Self { minion: entry.minion.to_string(), why }
     }
@@ -349,7 +365,16 @@ mod tests {
         let read = request.read().unwrap();
         assert_eq!(read.target.to_string(), "glob web*");
         assert_eq!(read.funs, ["test.ping"]);
-        assert!(read.args.is_empty() && read.kwargs.is_empty() && read.ack.is_none());
+        assert!(read.args.is_empty() && read.kwargs.is_empty());
+        assert_eq!((read.policy, read.due, read.deadline), (Policy::default(), None, None));
+    }
+
+    #[test]
+    fn acknowledgement_is_part_of_the_policy() {
+        let json = r#"{"target": "*", "fun": "test.ping", "ack": false, "policy": {"ack": true, "offline": "hold"}}"#;
+        let read = serde_json::from_str::<RunRequest>(json).unwrap().read().unwrap();
+        assert_eq!(read.policy.ack, Some(false));
+        assert_eq!(read.policy.offline, saltern_core::action::Offline::Hold);
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn table(jobs: &[Job], empty: &str, now: Timestamp, style: Style) -> String {
             when::ago(job.created.0, now),
             job.user.clone(),
             job.minion_count.to_string(),
-            target(job),
+            text::target(&job.target, &job.tgt_type),
             shortened,
         ]);
     }
@@ -91,14 +91,13 @@ fn table(jobs: &[Job], empty: &str, now: Timestamp, style: Style) -> String {
 fn detail_text(detail: &JobDetail, now: Timestamp, style: Style) -> String {
     let job = &detail.job;
     let mut lines = vec![format!("{}:", style.paint(Colour::Cyan, &format!("Job {}", job.jid)))];
-    let published = job.published.map_or("not yet".into(), |at| when::when(at.0, now));
     for (label, value) in [
+        ("Action", job.action.to_string()),
         ("Function", job.fun.clone()),
         ("Arguments", arguments(&job.arg)),
-        ("Target", target(job)),
+        ("Target", text::target(&job.target, &job.tgt_type)),
         ("User", job.user.clone()),
         ("Accepted", when::when(job.created.0, now)),
-        ("Published", published),
     ] {
         lines.push(format!("    {label:<10} {}", text::clean(&value)).trim_end().to_owned());
     }
@@ -106,7 +105,7 @@ fn detail_text(detail: &JobDetail, now: Timestamp, style: Style) -> String {
     for (minion, run) in &detail.runs {
         table.row([
             minion.clone(),
-            state(run),
+            text::state(run),
             run.retcode.map_or_else(String::new, |code| code.to_string()),
             since(run, now),
         ]);
@@ -125,21 +124,8 @@ fn detail_text(detail: &JobDetail, now: Timestamp, style: Style) -> String {
     lines.join("\n")
 }
 
-fn state(run: &RunStatus) -> String {
-    let note = run.reason.as_ref().or(run.waiting_for.as_ref());
-    note.map_or_else(|| run.state.clone(), |note| format!("{} ({note})", run.state))
-}
-
 fn since(run: &RunStatus, now: Timestamp) -> String {
     run.ended.or(run.picked_up).or(run.sent).map_or_else(String::new, |at| when::when(at.0, now))
-}
-
-fn target(job: &Job) -> String {
-    let expression = match &job.target {
-        Value::List(items) => items.iter().map(text::scalar).collect::<Vec<_>>().join(","),
-        other => text::scalar(other),
-    };
-    if job.tgt_type == "glob" { expression } else { format!("{} {expression}", job.tgt_type) }
 }
 
 /// Arguments about as they were typed.
@@ -174,7 +160,6 @@ mod tests {
             jid: "20261115195601000000".into(),
             action: 7,
             created: at,
-            published: Some(at),
             fun: "state.apply".into(),
             arg: vec![Value::from("nginx"), named.into()].into(),
             target: Value::list(["web1", "web2"]),
@@ -201,11 +186,9 @@ JID                   WHEN      USER  MINIONS  TARGET          FUNCTION
         let run = |state: &str, reason: Option<&str>, retcode| RunStatus {
             state: state.into(),
             reason: reason.map(str::to_owned),
-            waiting_for: None,
             sent: Some(at),
-            picked_up: None,
-            ended: None,
             retcode,
+            ..RunStatus::default()
         };
         let detail = JobDetail {
             job: job(),
@@ -222,12 +205,12 @@ JID                   WHEN      USER  MINIONS  TARGET          FUNCTION
             detail_text(&detail, NOW, Style::PLAIN),
             "\
 Job 20261115195601000000:
+    Action     7
     Function   state.apply
     Arguments  nginx test=True
     Target     list web1,web2
     User       root
     Accepted   2026-11-15 19:56:01 UTC (30 s ago)
-    Published  2026-11-15 19:56:01 UTC (30 s ago)
 
 MINION  STATE                           CODE  SINCE
 web1    failed (returned_error)         2     2026-11-15 19:56:21 UTC (10 s ago)

@@ -3,22 +3,27 @@
 pub(crate) mod answers;
 mod follow;
 
-use crate::args::{Delimiter, TargetKind};
+use crate::args::{Delimiter, TargetKind, metadata};
 use crate::arguments;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::output;
+use crate::output::{self, when};
+use crate::rules::Rules;
 use answers::Style;
 use clap::ValueEnum;
-use saltern_api::client::Client;
-use saltern_api::shape::{Accepted, Functions, RunRequest};
-use saltern_core::value::Value;
+use saltern_api::client::{Client, ClientError};
+use saltern_api::shape::{Accepted, ActionRequest, Created, Functions, RunRequest, Time};
+use saltern_core::action::Policy;
+use saltern_core::time::Timestamp;
+use saltern_core::value::{Map, Value};
+use saltern_server::clock;
 use std::process::ExitCode;
 
 /// Run a function on minions
 ///
 /// Prints each minion's answer as it arrives, then who did not answer, and why. A minion that says it is still at it is
-/// waited for; one that says nothing is given up after --timeout. Ctrl-C stops the waiting, not the job.
+/// waited for; one that says nothing is given up after --timeout. Ctrl-C stops the waiting, not the job. What is for later
+/// (--at, --paused) is not waited for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -38,6 +43,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     delimiter: Delimiter,
+
+    #[command(flatten)]
+    rules: Rules,
 
     /// Print the job's id and do not wait
     #[arg(long = "async")]
@@ -84,6 +92,9 @@ Examples:
   saltern run -L web1,web2 pkg.install pkgs='[vim, git]'
   saltern run '*' test.ping,cmd.run , 'date'
   saltern run '*' state.highstate --async
+  saltern run '*' state.highstate -b 10% --max-failures 3
+  saltern run laptop7 pkg.upgrade --when-back --deadline 7d --async
+  saltern run 'web*' service.restart nginx --at '2026-12-01 04:00' --zone Europe/Berlin
 
 Exit code 0 only if every minion answered and none failed.";
 
@@ -114,7 +125,7 @@ impl Args {
         &self.arguments
     }
 
-    fn request(&self) -> Result<RunRequest, Failure> {
+    fn request(&self, now: Timestamp) -> Result<RunRequest, Failure> {
         let functions: Vec<String> = self.function.split(',').map(|name| name.trim().to_owned()).collect();
         let (fun, arg, kwarg) = if functions.len() > 1 {
             let arg = arguments::read_several(functions.len(), &self.arguments, &self.args_separator);
@@ -123,10 +134,6 @@ impl Args {
             let read = arguments::read(&self.arguments);
             (Functions::One(self.function.clone()), read.args, read.kwargs.into())
         };
-        let metadata = self.metadata.as_deref().map_or(Value::Nil, arguments::value);
-        if !matches!(metadata, Value::Nil | Value::Map(_)) {
-            return Err(Failure::usage("--metadata must be a map: '{name: value}'"));
-        }
         Ok(RunRequest {
             target: self.kind.expression(&self.target),
             tgt_type: self.kind.kind().as_str().to_owned(),
@@ -141,9 +148,49 @@ impl Args {
             } else {
                 None
             },
-            metadata,
+            policy: self.rules.policy(),
+            due: self.rules.due(now)?,
+            deadline: self.rules.deadline(),
+            metadata: metadata(self.metadata.as_deref())?,
             ret: self.returner.clone(),
         })
+    }
+
+    /// Asks for it. What has a name of its own or begins paused is asked for as an action.
+    async fn submit(&self, client: &Client, request: &RunRequest) -> Result<Accepted, ClientError> {
+        if self.rules.name().is_none() && !self.rules.is_paused() {
+            return client.run(request).await;
+        }
+        let Created { id, jid, minions, missing } = client.create_action(&self.as_action(request)).await?;
+        Ok(Accepted { jid, action: id, minions, missing })
+    }
+
+    fn as_action(&self, request: &RunRequest) -> ActionRequest {
+        let request = request.clone();
+        let mut params = Map::new();
+        params.push(
+            "fun",
+            match request.fun {
+                Functions::One(fun) => Value::from(fun),
+                Functions::Many(funs) => Value::list(funs),
+            },
+        );
+        params.push("arg", Value::List(request.arg));
+        params.push("kwarg", request.kwarg);
+        ActionRequest {
+            kind: "function".into(),
+            params: params.into(),
+            target: request.target,
+            tgt_type: request.tgt_type,
+            delimiter: request.delimiter,
+            name: self.rules.name().map(str::to_owned),
+            policy: Policy { ack: request.ack, ..request.policy },
+            due: request.due,
+            deadline: request.deadline,
+            metadata: request.metadata,
+            ret: request.ret,
+            paused: self.rules.is_paused(),
+        }
     }
 
     fn style(&self) -> Style {
@@ -160,10 +207,11 @@ impl Args {
 }
 
 pub(crate) async fn run(args: Args, client: Client) -> Result<ExitCode, Failure> {
-    let request = args.request()?;
+    let now = clock::now();
+    let request = args.request(now)?;
     let mut interrupt = Interrupt::listen()?;
     let accepted = tokio::select! {
-        accepted = client.run(&request) => accepted,
+        accepted = args.submit(&client, &request) => accepted,
         () = interrupt.wait() => {
             output::note("saltern: interrupted; whether the job was accepted, `saltern job list` tells")?;
             return Err(Failure::silent(crate::failure::INTERRUPTED));
@@ -177,28 +225,44 @@ pub(crate) async fn run(args: Args, client: Client) -> Result<ExitCode, Failure>
         }
         accepted => accepted?,
     };
-    if args.is_async {
-        return print_accepted(&accepted, args.out);
-    }
-    let follow =
-        follow::Follow { client: &client, accepted, style: args.style(), timeout: args.timeout, summary: args.summary };
-    follow.run(interrupt).await
+    let jid = match accepted.jid.clone() {
+        Some(jid) if !args.is_async => jid,
+        _ => return print_accepted(&accepted, args.out, request.due, now),
+    };
+    let (style, timeout, summary) = (args.style(), args.timeout, args.summary);
+    follow::Follow { client: &client, jid, accepted, style, timeout, summary }.run(interrupt).await
 }
 
-fn print_accepted(accepted: &Accepted, out: Out) -> Result<ExitCode, Failure> {
+fn print_accepted(accepted: &Accepted, out: Out, due: Option<Time>, now: Timestamp) -> Result<ExitCode, Failure> {
     let shape = serde_json::json!({ "jid": accepted.jid, "action": accepted.action, "minions": accepted.minions });
     match out {
         Out::Json => output::line(&output::json(&shape)?)?,
         Out::Yaml => output::line(&output::yaml(&shape)?)?,
         Out::Quiet => {}
         Out::Text | Out::Nested | Out::Highstate | Out::Txt => {
-            output::line(&format!("Executed command with job ID: {}", accepted.jid))?;
+            output::line(&told(accepted, due, now))?;
         }
     }
     for name in &accepted.missing {
         output::note(&format!("saltern: no accepted minion has the id {name:?}"))?;
     }
     Ok(if accepted.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(crate::failure::FAILED) })
+}
+
+/// What has become of it so far.
+fn told(accepted: &Accepted, due: Option<Time>, now: Timestamp) -> String {
+    let Accepted { jid, action, minions, .. } = accepted;
+    match (jid, due) {
+        (Some(jid), _) => format!("Executed command with job ID: {jid}"),
+        (None, Some(due)) => {
+            let due = when::when(due.0, now);
+            format!("Action {action} for {} minions is due {due}; `saltern action show {action}`", minions.len())
+        }
+        (None, None) => format!(
+            "Action {action} for {} minions has not begun; `saltern action explain {action}` tells why",
+            minions.len()
+        ),
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -211,10 +275,12 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
+    const NOW: Timestamp = Timestamp::from_secs(1_794_772_591);
+
     fn request(words: &[&str]) -> Result<RunRequest, Failure> {
         let cli = Cli::try_parse_from(["saltern", "run"].iter().chain(words)).unwrap();
         let Command::Run(args) = cli.command else { panic!("not a run") };
-        args.request()
+        args.request(NOW)
     }
 
     #[test]
@@ -237,6 +303,41 @@ mod tests {
     #[test]
     fn a_list_target_is_a_list() {
         assert_eq!(request(&["-L", "a,b", "test.ping"]).unwrap().target, Value::list(["a", "b"]));
+    }
+
+    #[test]
+    fn a_request_says_when_and_how() {
+        let request =
+            request(&["*", "test.ping", "--at", "+1h", "--deadline", "2h", "-b", "10%", "--when-back"]).unwrap();
+        assert_eq!(request.due, Some(Time(NOW.plus(std::time::Duration::from_secs(3_600)))));
+        assert_eq!(request.deadline, Some(7_200.0));
+        assert_eq!(request.policy.offline, saltern_core::action::Offline::Hold);
+        assert!(request.policy.batch.is_some());
+    }
+
+    #[test]
+    fn what_has_a_name_is_an_action_with_the_same_call() {
+        let words =
+            ["saltern", "run", "*", "state.apply", "nginx", "test=True", "--name", "night", "--paused", "--no-ack"];
+        let Command::Run(args) = Cli::try_parse_from(words).unwrap().command else { panic!("not a run") };
+        let action = args.as_action(&args.request(NOW).unwrap());
+        assert_eq!((action.kind.as_str(), action.name.as_deref(), action.paused), ("function", Some("night"), true));
+        assert_eq!(action.params.get("fun"), Some(&Value::from("state.apply")));
+        assert_eq!(action.params.get("arg"), Some(&Value::list(["nginx"])));
+        assert_eq!(action.params.get("kwarg"), Some(&Value::map([("test", true)])));
+        assert_eq!(action.policy.ack, Some(false));
+    }
+
+    #[test]
+    fn what_is_for_later_is_told_with_its_time() {
+        let accepted = Accepted { jid: None, action: 7, minions: vec!["a".into(), "b".into()], missing: Vec::new() };
+        let due = Some(Time(NOW.plus(std::time::Duration::from_secs(5_400))));
+        assert_eq!(
+            told(&accepted, due, NOW),
+            "Action 7 for 2 minions is due 2026-11-15 21:26:31 UTC (in 90 min); `saltern action show 7`"
+        );
+        let begun = Accepted { jid: Some("20261115195631000000".into()), ..accepted };
+        assert_eq!(told(&begun, None, NOW), "Executed command with job ID: 20261115195631000000");
     }
 
     #[test]

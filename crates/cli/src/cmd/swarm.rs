@@ -6,15 +6,17 @@ use crate::output;
 use crate::signals::Signals;
 use saltern_swarm::{Acks, Flood, Options, Report, Swarm};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Play thousands of minions against a Salt master, this one or a stock one
 ///
 /// Each signs in, subscribes, and answers every job that means it, with the time-outs of a stock minion and no work of its
 /// own. Prints how it goes on stderr, and at the end a JSON object: sign-ins, returns per second, latencies, errors, jobs
-/// that ran twice, and what the swarm itself has cost. Ends by itself only if told to; Ctrl-C ends it with the same report.
+/// and runs that ran twice, and what the swarm itself has cost. Ends by itself only if told to; Ctrl-C ends it with the same
+/// report. A return is sent until the master has confirmed it.
 ///
 /// The master must accept the keys. All minions share one key unless told otherwise: never use it against a master whose
 /// minions matter.
@@ -85,6 +87,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, help_heading = "Jobs")]
     fail_rate: f64,
 
+    /// The part of returns that is never sent, 0 to 1: the minion forgets the job
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, help_heading = "Jobs")]
+    lose_returns: f64,
+
+    /// The part of publications that a minion loses before it sees them, 0 to 1; drawn for each delivery
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, help_heading = "Trouble")]
+    drop_publications: f64,
+
+    /// How many of the minions, the last ones, never finish a job; they acknowledge it and say that it is running
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "Trouble")]
+    hang: usize,
+
     /// How many minions per second lose their connections and come back
     #[arg(long, value_name = "PER_SEC", default_value_t = 0.0, hide_default_value = true, help_heading = "Trouble")]
     churn: f64,
@@ -100,6 +114,14 @@ pub(crate) struct Args {
     /// What chance is drawn from: the same seed, the same failures
     #[arg(long, value_name = "NUMBER", default_value_t = 1, help_heading = "Trouble")]
     seed: u64,
+
+    /// How many jobs are remembered one by one, the newest; one that comes again after so many others counts as new
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Records")]
+    keep_jobs: usize,
+
+    /// Write what became of each remembered job on each minion to this file, as lines of JSON: at the end, and on SIGUSR1
+    #[arg(long, value_name = "FILE", help_heading = "Records")]
+    ledger: Option<PathBuf>,
 
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "How long")]
@@ -127,10 +149,11 @@ Examples:
   saltern swarm -n 2000                                  2,000 minions, until Ctrl-C
   saltern swarm -n 500 --until-jobs 1                    … until they have all returned one job
   saltern swarm -n 1000 --churn 20 --lose-acks 0.1 --fail-rate 0.05 --work 2000
+  saltern swarm -n 500 --drop-publications 0.05 --lose-returns 0.01 --hang 5 --ledger swarm.jsonl
   saltern swarm -n 100 --flood 30 --publish-cmd \"saltern run --async '*' test.ping\"
   saltern swarm -n 100 --flood 30 --publish-cmd \"salt --async '*' test.ping\" --no-ack
 
-Exit code 0 if every minion was let in and no job ran twice on one.";
+Exit code 0 if every minion was let in and no job, and no attempt of a run, ran twice on one.";
 
 /// What is printed at the end.
 #[derive(Serialize)]
@@ -162,11 +185,15 @@ impl Args {
             work: Duration::from_millis(self.work),
             return_size: self.return_size,
             fail_rate: self.fail_rate,
+            lose_returns: self.lose_returns,
+            drop_publications: self.drop_publications,
+            hang: self.hang,
             churn: self.churn,
             slow_readers: self.slow_readers,
             sign_in_rate: self.sign_in_rate,
             idle: self.idle,
             seed: self.seed,
+            keep_jobs: self.keep_jobs,
             ..Options::default()
         }
     }
@@ -179,18 +206,44 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
 
 async fn play(args: Args) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
+    let asked = signal(SignalKind::user_defined1())
+        .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let swarm = Swarm::start(args.options()).await.map_err(|error| Failure::usage(error.to_string()))?;
     let flood = tokio::select! {
         flood = until_done(&swarm, &args) => flood,
         () = tell(&swarm) => None,
+        () = write_when_asked(&swarm, args.ledger.as_deref(), asked) => None,
         () = signals.first() => None,
     };
     signals.exit_on_next();
-    let outcome = Outcome { report: swarm.stop().await, flood };
+    // Nothing changes any more: report and ledger agree.
+    swarm.halt().await;
+    let written = match &args.ledger {
+        Some(path) => swarm.write_ledger(path).await.map(drop),
+        None => Ok(()),
+    };
+    let outcome = Outcome { report: swarm.report(), flood };
+    // First what is known, then what could not be written.
     output::line(&output::json(&outcome)?)?;
-    let all_is_well =
-        outcome.report.sign_in.minions == outcome.report.minions && outcome.report.jobs.double_executions == 0;
-    Ok(if all_is_well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    written.map_err(|error| Failure::new(error.to_string()))?;
+    Ok(if is_well(&outcome.report) { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn is_well(report: &Report) -> bool {
+    let jobs = &report.jobs;
+    report.sign_in.minions == report.minions && jobs.double_executions == 0 && jobs.run_double_executions == 0
+}
+
+/// Writes the ledger whenever SIGUSR1 comes. Never ends: without a file the signal has nothing to do.
+async fn write_when_asked(swarm: &Swarm, path: Option<&Path>, mut asked: Signal) {
+    while asked.recv().await.is_some() {
+        let Some(path) = path else { continue };
+        let _ = match swarm.write_ledger(path).await {
+            Ok(lines) => output::note(&format!("{lines} lines written to {}", path.display())),
+            Err(error) => output::note(&error.to_string()),
+        };
+    }
+    std::future::pending().await
 }
 
 /// Ends when what was asked for is over; never if nothing was.
@@ -263,6 +316,17 @@ mod tests {
         assert!(!options.pillar && options.start_event && !options.idle);
         assert_eq!(parse(&["--ack"]).unwrap().options().acks, Acks::Always);
         assert_eq!(parse(&[]).unwrap().options().acks, Acks::Asked);
+    }
+
+    #[test]
+    fn trouble_and_records_become_options() {
+        let words = ["--drop-publications", "0.1", "--lose-returns", "0.2", "--hang", "3", "--keep-jobs", "50000"];
+        let options = parse(&words).unwrap().options();
+        assert_eq!((options.drop_publications, options.lose_returns), (0.1, 0.2));
+        assert_eq!((options.hang, options.keep_jobs), (3, 50_000));
+        let usual = parse(&[]).unwrap();
+        assert_eq!((usual.options().keep_jobs, usual.ledger), (Options::default().keep_jobs, None));
+        assert_eq!(parse(&["--ledger", "a.jsonl"]).unwrap().ledger, Some("a.jsonl".into()));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use saltern_core::time::Timestamp;
 pub(crate) struct Outcome {
     /// The job
     pub(crate) jid: String,
+    /// The action it carries out
+    pub(crate) action: i64,
     /// How many minions it was for
     pub(crate) total: usize,
     /// How many have answered
@@ -48,27 +50,34 @@ impl Outcome {
             add(minion, &format!("failed{code}"));
         }
         for Unanswered { minion, why } in &self.unanswered {
-            add(minion, &reason(*why, now));
+            add(minion, &self.reason(minion, *why, now));
         }
         for name in &self.missing {
             add(name, "no accepted minion has this id");
         }
-        if self.unanswered.iter().any(|unanswered| matches!(unanswered.why, Why::Running(_))) {
+        if self.unanswered.iter().any(|unanswered| matches!(unanswered.why, Why::Running(_) | Why::Waiting)) {
             lines.push(format!("The job goes on; `saltern job show {}` tells how.", self.jid));
         }
         lines.join("\n")
     }
-}
 
-/// Why a minion did not answer, in words.
-pub(crate) fn reason(why: Why, now: Timestamp) -> String {
-    match why {
-        Why::Offline(since) => format!("offline since {}", when::when(since.0, now)),
-        Why::NotSeen(last) => format!("not seen since the server started, last seen {}", when::when(last.0, now)),
-        Why::NotAcknowledged => "sent, but not acknowledged".into(),
-        Why::Running(since) => format!("acknowledged, and still running since {}", when::when(since.0, now)),
-        Why::Gone => "acknowledged, but no longer running: its agent was restarted or the job was killed".into(),
-        Why::Silent => "sent, but no answer; it cannot acknowledge jobs".into(),
+    /// Why a minion did not answer, in words.
+    fn reason(&self, minion: &str, why: Why, now: Timestamp) -> String {
+        match why {
+            Why::Offline(since) => format!("offline since {}", when::when(since.0, now)),
+            Why::NotSeen(last) => format!("not seen since the server started, last seen {}", when::when(last.0, now)),
+            Why::NotAcknowledged => "sent, but not acknowledged".into(),
+            Why::Running(since) => format!("acknowledged, and still running since {}", when::when(since.0, now)),
+            Why::Gone => "acknowledged, but no longer running: its agent was restarted or the job was killed".into(),
+            Why::Silent => "sent, but no answer; it cannot acknowledge jobs".into(),
+            Why::NotDelivered => "never said that it began".into(),
+            Why::TimedOut => "took longer than its job_timeout".into(),
+            Why::Stopped => "was stopped".into(),
+            Why::Cancelled => "was cancelled".into(),
+            Why::Expired => "its deadline passed before it could start".into(),
+            Why::FailedByHand => "was declared failed".into(),
+            Why::Waiting => format!("still waits: `saltern action explain {} {minion}`", self.action),
+        }
     }
 }
 
@@ -80,7 +89,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_secs(1_794_772_591);
 
     fn outcome() -> Outcome {
-        Outcome { jid: "20261115195631000000".into(), total: 2, answered: 2, ..Outcome::default() }
+        Outcome { jid: "20261115195631000000".into(), action: 7, total: 2, answered: 2, ..Outcome::default() }
     }
 
     #[test]
@@ -99,10 +108,17 @@ mod tests {
             ("d", Why::Running(past)),
             ("e", Why::Gone),
             ("f", Why::Silent),
+            ("g", Why::NotDelivered),
+            ("h", Why::TimedOut),
+            ("i", Why::Stopped),
+            ("j", Why::Cancelled),
+            ("k", Why::Expired),
+            ("l", Why::FailedByHand),
+            ("m", Why::Waiting),
         ];
         let unanswered = whys.map(|(minion, why)| Unanswered { minion: minion.into(), why }).to_vec();
         let outcome = Outcome {
-            total: 8,
+            total: 15,
             failed: vec![("x".into(), 3)],
             unanswered,
             missing: vec!["nobody".into()],
@@ -112,7 +128,7 @@ mod tests {
         assert_eq!(
             outcome.show(NOW, Style::PLAIN),
             "\
-Job 20261115195631000000: 2 of 8 answered, 1 failed, 1 unknown
+Job 20261115195631000000: 2 of 15 answered, 1 failed, 1 unknown
   x: failed with exit code 3
   a: offline since 2026-11-15 17:56:31 UTC (2 h ago)
   b: not seen since the server started, last seen 2026-11-15 17:56:31 UTC (2 h ago)
@@ -120,6 +136,13 @@ Job 20261115195631000000: 2 of 8 answered, 1 failed, 1 unknown
   d: acknowledged, and still running since 2026-11-15 17:56:31 UTC (2 h ago)
   e: acknowledged, but no longer running: its agent was restarted or the job was killed
   f: sent, but no answer; it cannot acknowledge jobs
+  g: never said that it began
+  h: took longer than its job_timeout
+  i: was stopped
+  j: was cancelled
+  k: its deadline passed before it could start
+  l: was declared failed
+  m: still waits: `saltern action explain 7 m`
   nobody: no accepted minion has this id
 The job goes on; `saltern job show 20261115195631000000` tells how."
         );

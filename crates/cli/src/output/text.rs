@@ -1,5 +1,6 @@
 //! Text from elsewhere, made fit for a terminal; numbers as Python prints them.
 
+use saltern_api::shape::RunStatus;
 use saltern_core::value::Value;
 
 /// The lines of a text, by Python's idea of where lines end.
@@ -40,6 +41,21 @@ pub(crate) fn scalar(value: &Value) -> String {
         Value::List(_) | Value::Map(_) => clean(&serde_json::to_string(value).unwrap_or_default()),
         other => other.key_text().into_owned(),
     }
+}
+
+/// A target about as it was typed.
+pub(crate) fn target(expression: &Value, kind: &str) -> String {
+    let expression = match expression {
+        Value::List(items) => items.iter().map(scalar).collect::<Vec<_>>().join(","),
+        other => scalar(other),
+    };
+    if kind == "glob" { expression } else { format!("{kind} {expression}") }
+}
+
+/// The state of a run, with why it failed or what it waits for.
+pub(crate) fn state(run: &RunStatus) -> String {
+    let note = run.reason.as_ref().or(run.waiting_for.as_ref());
+    note.map_or_else(|| run.state.clone(), |note| format!("{} ({note})", run.state))
 }
 
 /// Rust and Python agree on when to use an exponent, not on how to write it.

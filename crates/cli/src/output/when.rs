@@ -13,9 +13,9 @@ pub(crate) fn instant(at: Timestamp) -> String {
     at.rfc3339().replace('T', " ").replace('Z', " UTC")
 }
 
-/// `3 min ago`.
+/// `3 min ago`; of what is to come, `in 3 min`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
-    if at > now { "in the future".into() } else { format!("{} ago", span(now.since(at))) }
+    if at > now { format!("in {}", span(at.since(now))) } else { format!("{} ago", span(now.since(at))) }
 }
 
 /// `3 min`: the largest unit that is not nothing.
@@ -41,6 +41,6 @@ mod tests {
         assert_eq!(ago(at, later(180)), "3 min ago");
         assert_eq!(ago(at, later(3 * 3_600)), "3 h ago");
         assert_eq!(ago(at, later(5 * 86_400)), "5 days ago");
-        assert_eq!(ago(later(1), at), "in the future");
+        assert_eq!(ago(later(600), at), "in 10 min");
     }
 }

@@ -44,6 +44,8 @@ pub enum Input {
     Settled(bool),
     /// It is due, and the minion is not there
     Unreachable,
+    /// It is due, and something else is in the way, until then or until it is released
+    Wait(WaitingFor, Option<Timestamp>),
     /// It is to be published again under the same job id: nothing was heard
     Redeliver,
     /// The minion has nothing of this job; `true`: it provably never started
@@ -99,7 +101,7 @@ pub struct Change {
     pub standing: Standing,
     /// When it is due next, if it is queued; nothing: when the minion is back
     pub due: Option<Timestamp>,
-    /// Whether the attempt before this change is over and is to be kept as history
+    /// Whether the attempt of this number is over and is to be kept as history
     pub closes_attempt: bool,
 }
 
@@ -120,9 +122,10 @@ fn queued(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> Outc
     let is_mine = |jid| run.jid == Some(jid);
     let was_sent = run.deliveries > 0;
     match input {
+        // What was sent goes out again under its own job id, and what was not needs one that no minion has seen.
+        Input::Claim(jid) if was_sent != is_mine(jid) => Outcome::Nothing,
         Input::Claim(jid) => {
-            let again = was_sent && is_mine(jid);
-            let (attempt, deliveries) = if again { (run.attempt, run.deliveries + 1) } else { (run.attempt + 1, 1) };
+            let (attempt, deliveries) = if was_sent { (run.attempt, run.deliveries + 1) } else { (run.attempt + 1, 1) };
             change(Standing {
                 state: RunState::Sent,
                 reason: None,
@@ -136,11 +139,14 @@ fn queued(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> Outc
         Input::Ack(jid) if is_mine(jid) => begin(run),
         Input::Return(jid, verdict) if is_mine(jid) => judged(run, verdict, policy, now),
         Input::Accepted(jid) if is_mine(jid) => begin(run),
+        // Sent again, it would restart the machine that has just been restarted.
+        Input::Settled(good) if was_sent => settled(run, good),
         Input::Unreachable => unreachable(run, policy, now),
-        Input::Deadline if run.waiting_for == Some(WaitingFor::Offline) => end(run, RunState::Failed, Reason::Offline),
+        Input::Wait(what, until) => change_due(Standing { waiting_for: Some(what), ..run.clone() }, until),
         Input::Deadline if was_sent => end(run, RunState::Failed, Reason::NotDelivered),
+        Input::Deadline if run.waiting_for == Some(WaitingFor::Offline) => end(run, RunState::Failed, Reason::Offline),
         Input::Deadline => end(run, RunState::Failed, Reason::Expired),
-        Input::Prerequisite => end(run, RunState::Failed, Reason::Prerequisite),
+        Input::Prerequisite if !was_sent => end(run, RunState::Failed, Reason::Prerequisite),
         // Sent once and waiting to be sent again: nobody knows that it never starts.
         Input::Cancel | Input::Budget if was_sent => Outcome::Refused(Refusal::Sent),
         Input::Cancel => end(run, RunState::Cancelled, Reason::Cancelled),
@@ -156,7 +162,8 @@ fn queued(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> Outc
         | Input::NotDelivered(_)
         | Input::Gone
         | Input::TimedOut
-        | Input::Stopped => Outcome::Nothing,
+        | Input::Stopped
+        | Input::Prerequisite => Outcome::Nothing,
     }
 }
 
@@ -179,9 +186,12 @@ fn sent(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> Outcom
         Input::Fail => end(run, RunState::Failed, Reason::FailedByHand),
         Input::Cancel | Input::Budget => Outcome::Refused(Refusal::Sent),
         Input::Retry => Outcome::Refused(Refusal::Open),
-        Input::Claim(_) | Input::Ack(_) | Input::Accepted(_) | Input::Unreachable | Input::Prerequisite => {
-            Outcome::Nothing
-        }
+        Input::Claim(_)
+        | Input::Ack(_)
+        | Input::Accepted(_)
+        | Input::Unreachable
+        | Input::Wait(..)
+        | Input::Prerequisite => Outcome::Nothing,
     }
 }
 
@@ -202,6 +212,7 @@ fn picked_up(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> O
         | Input::Ack(_)
         | Input::Accepted(_)
         | Input::Unreachable
+        | Input::Wait(..)
         | Input::Redeliver
         | Input::NotDelivered(_)
         | Input::Prerequisite => Outcome::Nothing,
@@ -216,14 +227,16 @@ fn ended(run: &Standing, input: Input, now: Timestamp) -> Outcome {
         }
         Input::Return(..) => Outcome::Late,
         Input::Retry => {
+            // Somebody wants it done again: what is still heard of the job before must not pass for that.
             let standing = Standing {
                 state: RunState::Queued,
                 reason: None,
                 waiting_for: Some(WaitingFor::Due),
                 deliveries: 0,
-                ..run.clone()
+                jid: None,
+                attempt: run.attempt,
             };
-            Outcome::Change(Change { standing, due: Some(now), closes_attempt: run.attempt > 0 })
+            Outcome::Change(Change { standing, due: Some(now), closes_attempt: run.deliveries > 0 })
         }
         Input::Cancel | Input::Budget | Input::Fail => Outcome::Refused(Refusal::Ended),
         Input::Claim(_)
@@ -231,6 +244,7 @@ fn ended(run: &Standing, input: Input, now: Timestamp) -> Outcome {
         | Input::Accepted(_)
         | Input::Settled(_)
         | Input::Unreachable
+        | Input::Wait(..)
         | Input::Redeliver
         | Input::NotDelivered(_)
         | Input::Gone
@@ -241,8 +255,11 @@ fn ended(run: &Standing, input: Input, now: Timestamp) -> Outcome {
     }
 }
 
+/// A job that begins although its attempt was closed is an attempt of its own: the closed one stays as it was kept.
 fn begin(run: &Standing) -> Outcome {
-    change(Standing { state: RunState::PickedUp, reason: None, waiting_for: None, ..run.clone() })
+    let attempt = if run.deliveries == 0 { run.attempt + 1 } else { run.attempt };
+    let deliveries = run.deliveries.max(1);
+    change(Standing { state: RunState::PickedUp, reason: None, waiting_for: None, attempt, deliveries, jid: run.jid })
 }
 
 fn judged(run: &Standing, verdict: Verdict, policy: &Policy, now: Timestamp) -> Outcome {
@@ -272,11 +289,13 @@ fn again_or(run: &Standing, policy: &Policy, proven: bool, reason: Reason, now: 
         state: RunState::Queued,
         reason: None,
         waiting_for: Some(WaitingFor::Backoff),
+        attempt: run.attempt,
         deliveries: 0,
-        ..run.clone()
+        // A job that has returned has said all; of any other the truth may still come.
+        jid: run.jid.filter(|_| reason != Reason::ReturnedError),
     };
     let due = now.plus(policy.retry.pause_after(run.attempt));
-    Outcome::Change(Change { standing, due: Some(due), closes_attempt: true })
+    Outcome::Change(Change { standing, due: Some(due), closes_attempt: run.deliveries > 0 })
 }
 
 fn unreachable(run: &Standing, policy: &Policy, now: Timestamp) -> Outcome {
@@ -284,15 +303,22 @@ fn unreachable(run: &Standing, policy: &Policy, now: Timestamp) -> Outcome {
         let standing = Standing { waiting_for: Some(WaitingFor::Offline), attempt, ..run.clone() };
         Outcome::Change(Change { standing, due, closes_attempt })
     };
+    let give_up = || {
+        // What was sent once may have arrived after all: a return still counts then.
+        let reason = if run.deliveries > 0 { Reason::NotDelivered } else { Reason::Offline };
+        end(run, RunState::Failed, reason)
+    };
     match policy.offline {
         Offline::Hold => waiting(run.attempt, None, false),
         // A machine that is just restarting its agent is not off.
         Offline::Fail if run.waiting_for != Some(WaitingFor::Offline) => {
             waiting(run.attempt, Some(now.plus(OFFLINE_GRACE)), false)
         }
-        Offline::Fail => end(run, RunState::Failed, Reason::Offline),
+        Offline::Fail => give_up(),
+        // What was sent is still the same attempt, whose job may be heard of yet; its deadline ends it.
+        Offline::Retry { every, .. } if run.deliveries > 0 => waiting(run.attempt, Some(now.plus(every)), false),
         Offline::Retry { tries, every } if run.attempt < tries => waiting(run.attempt + 1, Some(now.plus(every)), true),
-        Offline::Retry { .. } => end(run, RunState::Failed, Reason::Offline),
+        Offline::Retry { .. } => give_up(),
     }
 }
 

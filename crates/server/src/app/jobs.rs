@@ -1,15 +1,16 @@
 //! Jobs: ask for one, look at one, list them.
 
-use super::{App, Caller};
-use crate::master::{Purpose, Submission};
+use super::{ActionRequest, App, Caller, What};
+use crate::engine::Door;
 use crate::{Error, body};
+use saltern_core::action::Policy;
 use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::run::Verdict;
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
 use saltern_core::value::{Map, Value};
 use saltern_store::{Job, JobPage, Run};
-use saltern_wire::load::{Fun, kwargs};
+use std::time::Duration;
 
 /// What somebody wants to run.
 #[derive(Clone, Debug)]
@@ -22,19 +23,23 @@ pub struct RunRequest {
     pub args: Vec<Value>,
     /// Keyword arguments
     pub kwargs: Map,
-    /// Whether minions are asked to acknowledge; nothing means as configured
-    pub ack: Option<bool>,
+    /// The rules it is carried out by
+    pub policy: Policy,
+    /// When it is due; nothing: now
+    pub due: Option<Timestamp>,
+    /// How long after its due time it ends, whatever happens
+    pub deadline: Option<Duration>,
     /// Copied into the job and every return
     pub metadata: Option<Map>,
     /// Returners that minions call themselves
     pub ret: String,
 }
 
-/// A job that was accepted: it is in the database, and stays there whatever happens next.
+/// An action that was accepted: it is in the database, and stays there whatever happens next.
 #[derive(Clone, Debug)]
 pub struct Accepted {
-    /// The job's id
-    pub jid: Jid,
+    /// The job's id; nothing as long as it is not due
+    pub jid: Option<Jid>,
     /// The action's id
     pub action: ActionId,
     /// The minions it is for
@@ -65,8 +70,6 @@ pub struct JobSummary {
     pub action: ActionId,
     /// When it was accepted
     pub created: Timestamp,
-    /// When it was published
-    pub published: Option<Timestamp>,
     /// The function
     pub fun: String,
     /// Its arguments
@@ -118,10 +121,8 @@ const PAGE: usize = 1_000;
 
 impl App {
     /// Accepts a job and publishes it.
-    pub async fn run(&self, caller: &Caller, request: RunRequest) -> Result<Accepted, Error> {
-        let submission = submission(caller, request)?;
-        let crate::master::Accepted { jid, action, minions, missing } = self.master.submit(submission).await?;
-        Ok(Accepted { jid, action, minions, missing })
+    pub async fn run(&self, caller: &Caller, asked: RunRequest) -> Result<Accepted, Error> {
+        self.submit(caller, request(asked)?, Door::Run).await
     }
 
     /// One job with everything that is known of it.
@@ -180,39 +181,24 @@ impl ReturnEntry {
     }
 }
 
-fn submission(caller: &Caller, request: RunRequest) -> Result<Submission, Error> {
-    let named = |name: &String| {
-        name.contains('.') && !name.starts_with('.') && !name.ends_with('.') && !name.contains(char::is_whitespace)
-    };
-    if let Some(bad) = request.funs.iter().find(|name| !named(name)) {
-        return Err(Error::Invalid(format!("{bad:?} is not a function: write MODULE.FUNCTION, e.g. test.ping")));
+fn request(request: RunRequest) -> Result<ActionRequest, Error> {
+    if request.funs.len() > 1 {
+        let is_list = |arg: &Value| arg.as_list().is_some();
+        if !request.kwargs.is_empty() || request.args.len() != request.funs.len() || !request.args.iter().all(is_list) {
+            return Err(Error::Invalid("several functions take one list of arguments each".into()));
+        }
     }
-    let mut arg = request.args;
-    let fun = match request.funs.as_slice() {
-        [] => return Err(Error::Invalid("no function was given: write MODULE.FUNCTION, e.g. test.ping".into())),
-        [one] => {
-            if !request.kwargs.is_empty() {
-                arg.push(kwargs(request.kwargs));
-            }
-            Fun::from(one.as_str())
-        }
-        many => {
-            if !request.kwargs.is_empty() || arg.len() != many.len() || arg.iter().any(|arg| arg.as_list().is_none()) {
-                return Err(Error::Invalid("several functions take one list of arguments each".into()));
-            }
-            Fun::Many(many.iter().map(|name| name.as_str().into()).collect())
-        }
-    };
-    Ok(Submission {
+    Ok(ActionRequest {
+        what: What::Function { funs: request.funs, args: request.args, kwargs: request.kwargs },
         target: request.target,
-        fun,
-        arg,
-        user: caller.who.clone(),
-        origin: caller.origin.clone(),
-        ack: request.ack,
+        name: None,
+        // Somebody waits for it, so it does not queue behind large actions.
+        policy: Policy { interactive: request.policy.batch.is_none() && request.due.is_none(), ..request.policy },
+        due: request.due,
+        deadline: request.deadline,
         metadata: request.metadata,
         ret: request.ret,
-        purpose: Purpose::Asked,
+        paused: false,
     })
 }
 
@@ -222,7 +208,6 @@ fn summary(job: Job) -> JobSummary {
         jid: job.jid,
         action: job.action,
         created: job.created,
-        published: job.published,
         arg: value(&job.arg),
         target: value(&job.target),
         fun: job.fun,

@@ -30,6 +30,8 @@ pub struct MinionEntry {
     pub ack_method: AckMethod,
     /// The operator's word about that
     pub ack_setting: Option<bool>,
+    /// Whether it says that its machine has to be rebooted
+    pub reboot_needed: Option<bool>,
 }
 
 /// Everything known of a minion.
@@ -107,5 +109,6 @@ fn entry(member: &Member) -> MinionEntry {
         version: facts.version,
         ack_method: facts.ack_method,
         ack_setting: facts.ack_setting,
+        reboot_needed: facts.reboot_needed,
     }
 }

@@ -5,10 +5,11 @@
 
 use super::{App, ReturnEntry};
 use crate::Error;
-use crate::master::{Member, Presence, Submission};
+use crate::engine::{Request, Work};
+use crate::master::{Member, Presence};
 use saltern_core::event::{JobTag, JobTagKind};
 use saltern_core::ids::{Jid, MinionId};
-use saltern_core::run::RunState;
+use saltern_core::run::{Reason, RunState};
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
@@ -57,12 +58,29 @@ pub enum Why {
     Gone,
     /// It is connected, cannot acknowledge, and said nothing
     Silent,
+    /// It was given up: it never said that it began
+    NotDelivered,
+    /// It took longer than its `job_timeout`
+    TimedOut,
+    /// Somebody had it killed
+    Stopped,
+    /// Somebody cancelled it, or too many others had failed
+    Cancelled,
+    /// Its deadline passed before it could start
+    Expired,
+    /// Somebody declared it failed
+    FailedByHand,
+    /// It was not sent yet
+    Waiting,
 }
 
 /// A job being followed.
 pub struct Watch {
     app: App,
     jid: Jid,
+    work: Arc<Work>,
+    /// What the tags of this action's runs begin with
+    run_tags: String,
     silent: Duration,
     feed: broadcast::Receiver<Arc<[Event]>>,
     waiting: BTreeMap<MinionId, Standing>,
@@ -80,6 +98,10 @@ struct Standing {
     acked: Option<Timestamp>,
     running: bool,
     gone: bool,
+    /// It is not sent yet, so nothing can be heard of it
+    queued: bool,
+    /// How the engine ended it
+    ended: Option<Reason>,
 }
 
 /// A question to the silent: do you still run it?
@@ -95,10 +117,14 @@ impl App {
         // Listen before looking, so that nothing falls between.
         let feed = self.master.store.feed();
         let job = self.master.store.job(jid).await?.ok_or_else(|| Error::NotFound(format!("there is no job {jid}")))?;
+        let known = self.master.known_job(jid).await?;
+        let work = known.ok_or_else(|| Error::NotFound(format!("there is no job {jid}")))?.work.clone();
         let waiting = job.minions.into_iter().map(|minion| (minion, Standing::default())).collect();
         Ok(Watch {
             app: self.clone(),
             jid,
+            work,
+            run_tags: format!("saltern/run/{}/", job.action),
             silent,
             feed,
             waiting,
@@ -128,7 +154,7 @@ impl Watch {
                 }
                 continue;
             }
-            if self.waiting.is_empty() {
+            if self.waiting.values().all(|standing| standing.ended.is_some()) {
                 self.finish();
                 continue;
             }
@@ -154,10 +180,13 @@ impl Watch {
     async fn read_store(&mut self) -> Result<(), Error> {
         self.reload = false;
         let detail = self.app.job(self.jid).await?;
-        for run in detail.runs.iter().filter(|run| run.state == RunState::PickedUp) {
-            if let (Some(standing), Some(at)) = (self.waiting.get_mut(&run.minion), run.picked_up) {
-                standing.acked.get_or_insert(at);
+        for run in &detail.runs {
+            let Some(standing) = self.waiting.get_mut(&run.minion) else { continue };
+            if run.state == RunState::PickedUp {
+                standing.acked = standing.acked.or(run.picked_up);
             }
+            standing.queued = run.state == RunState::Queued;
+            standing.ended = run.reason.filter(|_| run.state.is_terminal());
         }
         for returned in detail.returns {
             if self.waiting.remove(&returned.minion).is_some() {
@@ -168,6 +197,7 @@ impl Watch {
     }
 
     fn heed(&mut self, event: &Event) {
+        self.heed_run(event);
         let Some(JobTag { jid, kind }) = JobTag::parse(&event.event.tag) else { return };
         let Some(minion) = &event.event.minion else { return };
         if let Some(probe) = &mut self.probing
@@ -197,10 +227,7 @@ impl Watch {
             }
             JobTagKind::Ret(_) => {
                 if let Ok(load) = crate::body::unpack(&event.event.body) {
-                    let verdict = saltern_core::run::judge(
-                        load.get("retcode").unwrap_or(&Value::Nil),
-                        load.get("success").unwrap_or(&Value::Nil),
-                    );
+                    let verdict = self.work.kind.judge(&self.work.params, &load);
                     let returned = ReturnEntry::new(minion.clone(), event.event.at, verdict, load);
                     self.ready.push_back(Progress::Returned(Box::new(returned)));
                 }
@@ -211,11 +238,27 @@ impl Watch {
         self.patience = Instant::now() + self.silent;
     }
 
+    /// What the engine says of a run: ended without a return, or queued.
+    fn heed_run(&mut self, event: &Event) {
+        let Some(minion) = event.event.minion.as_ref().filter(|_| event.event.tag.starts_with(&self.run_tags)) else {
+            return;
+        };
+        let Some(standing) = self.waiting.get_mut(minion) else { return };
+        let Ok(body) = crate::body::unpack(&event.event.body) else { return };
+        let word = |name: &str| body.get(name).and_then(Value::as_str);
+        let state = word("state").and_then(RunState::parse);
+        standing.queued = state == Some(RunState::Queued);
+        standing.ended = word("reason").and_then(Reason::parse).filter(|_| state.is_some_and(RunState::is_terminal));
+        if self.waiting.values().all(|standing| standing.ended.is_some()) {
+            self.finish();
+        }
+    }
+
     /// Nothing was heard for a while: ask those who may still be at it, give up on the others.
     async fn out_of_patience(&mut self) -> Result<(), Error> {
         if self.probing.take().is_some() {
             // The answers are in. Those who still run it are waited for; a return may be right behind a "no".
-            if self.waiting.values().any(|standing| standing.running) {
+            if self.waiting.iter().any(|(minion, standing)| standing.running || self.has_its_turn(minion, standing)) {
                 self.waiting.values_mut().for_each(|standing| standing.running = false);
                 self.patience = Instant::now() + self.silent;
             } else {
@@ -223,21 +266,41 @@ impl Watch {
             }
             return Ok(());
         }
-        let worth_asking: Vec<MinionId> =
-            self.waiting.keys().filter(|minion| self.is_present(minion)).cloned().collect();
+        let worth_asking: Vec<MinionId> = self
+            .waiting
+            .iter()
+            .filter(|(minion, standing)| self.is_worth_asking(minion, standing))
+            .map(|(minion, _)| minion.clone())
+            .collect();
+        // What is queued has its turn yet: a batch is waited for to its end.
+        if worth_asking.is_empty() && self.waiting.iter().any(|(minion, standing)| self.has_its_turn(minion, standing))
+        {
+            self.patience = Instant::now() + self.silent;
+            self.reload = true;
+            return Ok(());
+        }
         if worth_asking.is_empty() {
             self.finish();
             return Ok(());
         }
         let target = Target::list(worth_asking.iter().map(MinionId::as_str));
-        let submission = Submission::internal(target, "saltutil.find_job", vec![self.jid.into()]);
-        let asked = self.app.master.submit(submission).await?;
-        self.probing =
-            Some(Probe { jid: asked.jid, asked: worth_asking.into_iter().collect(), until: Instant::now() + GATHER });
+        let question = Request::house(target, "saltutil.find_job", vec![self.jid.into()]);
+        let Some(jid) = self.app.master.submit(question).await?.jid else { return Ok(()) };
+        self.probing = Some(Probe { jid, asked: worth_asking.into_iter().collect(), until: Instant::now() + GATHER });
         Ok(())
     }
 
-    fn is_present(&self, minion: &MinionId) -> bool {
+    /// Whether it is queued and will be sent: a machine that is off may be off for days.
+    fn has_its_turn(&self, minion: &MinionId, standing: &Standing) -> bool {
+        let member = self.app.master.member(minion.as_str());
+        let is_off = member.is_none_or(|member| matches!(member.facts().presence, Presence::Absent(_)));
+        standing.queued && standing.ended.is_none() && !is_off
+    }
+
+    fn is_worth_asking(&self, minion: &MinionId, standing: &Standing) -> bool {
+        if standing.queued || standing.ended.is_some() {
+            return false;
+        }
         let presence = self.app.master.member(minion.as_str()).map(|member| member.facts().presence);
         !matches!(presence, None | Some(Presence::Absent(_)))
     }
@@ -255,6 +318,20 @@ impl Watch {
 fn why(standing: Standing, member: Option<&Member>) -> Why {
     let Some(member) = member else { return Why::Silent };
     let facts = member.facts();
+    match standing.ended {
+        None if standing.queued => match facts.presence {
+            Presence::Absent(since) => return Why::Offline(since),
+            Presence::Unknown | Presence::Present(_) => return Why::Waiting,
+        },
+        None | Some(Reason::Offline | Reason::ReturnedError) => {}
+        Some(Reason::Lost) => return Why::Gone,
+        Some(Reason::NotDelivered) => return Why::NotDelivered,
+        Some(Reason::TimedOut) => return Why::TimedOut,
+        Some(Reason::Stopped) => return Why::Stopped,
+        Some(Reason::Cancelled | Reason::Budget) => return Why::Cancelled,
+        Some(Reason::Expired) => return Why::Expired,
+        Some(Reason::FailedByHand | Reason::Prerequisite) => return Why::FailedByHand,
+    }
     match (standing, facts.presence) {
         (Standing { acked: Some(_), gone: true, .. }, _) => Why::Gone,
         (Standing { acked: Some(at), .. }, _) => Why::Running(at),

@@ -4,8 +4,9 @@
 //! they come up. A job that names an executor which the minion does not have is *not run* by it, so the executor is named
 //! only towards minions that have confirmed it, and a job for both kinds is published in two parts.
 
-use super::{Master, Member, Submission};
+use super::{Master, Member};
 use crate::clock;
+use crate::engine::Request;
 use saltern_core::ids::MinionId;
 use saltern_core::target::Target;
 use saltern_core::value::Value;
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The executor's name, as jobs name it.
-pub(super) const EXECUTOR: &str = "saltern_ack";
+pub(crate) const EXECUTOR: &str = "saltern_ack";
 
 /// The function that brings it to a minion.
 pub(super) const SYNC: &str = "saltutil.sync_executors";
@@ -54,7 +55,7 @@ const START_EVENT_FROM: u32 = 3008;
 
 /// How the jobs of one publish ask for acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ask {
+pub(crate) enum Ask {
     /// Nothing is asked
     Nothing,
     /// `start_event`; older minions ignore it
@@ -64,7 +65,7 @@ pub(super) enum Ask {
 }
 
 /// What to ask of a minion, given what the job, the minion's setting and the server say, in this order.
-pub(super) fn ask(job: Option<bool>, minion: Option<bool>, server: bool, method: AckMethod) -> Ask {
+pub(crate) fn ask(job: Option<bool>, minion: Option<bool>, server: bool, method: AckMethod) -> Ask {
     if !job.or(minion).unwrap_or(server) {
         return Ask::Nothing;
     }
@@ -117,7 +118,7 @@ impl Master {
             tokio::time::sleep(GATHER_SYNCS).await;
             let ids = master.syncs.take();
             let target = Target::list(ids.iter().map(MinionId::as_str));
-            if let Err(error) = master.submit(Submission::internal(target, SYNC, Vec::new())).await {
+            if let Err(error) = master.submit(Request::house(target, SYNC, Vec::new())).await {
                 tracing::warn!(minions = ids.len(), %error, "cannot sync the ack executor");
             }
         });

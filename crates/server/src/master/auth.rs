@@ -110,6 +110,7 @@ impl Master {
         let now = clock::now();
         let is_due = {
             let mut facts = member.facts();
+            facts.signed_in = Some(now);
             let is_due = facts.sign_in_logged.is_none_or(|last| now.since(last) >= BETWEEN_LOGGED_SIGN_INS);
             if is_due {
                 facts.sign_in_logged = Some(now);

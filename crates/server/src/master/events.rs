@@ -51,6 +51,7 @@ impl Master {
                 tracing::warn!(minion = %member.id, tag = &*event.tag, "an event was cut");
             }
             let started = *event.tag == *event::tag::minion_start(&member.id);
+            note_reboot_wish(member, &event);
             match JobTag::parse(&event.tag) {
                 Some(JobTag { jid, kind: JobTagKind::Ack(_) }) => self.acknowledged(member, jid, event, true).await?,
                 Some(JobTag { jid, kind: JobTagKind::Start(_) }) => {
@@ -61,6 +62,9 @@ impl Master {
                         tracing::warn!(minion = %member.id, %jid, "progress of a job that was not for it was refused");
                     }
                     known => {
+                        if let Some(known) = &known {
+                            self.engine.heard(known.work.id, &member.id, now);
+                        }
                         let jid = known.map(|_| jid);
                         plain.push(entry(now, event.tag.to_string(), event.body, Some(&member.id), jid));
                     }
@@ -102,7 +106,9 @@ impl Master {
         ]);
         events.push(entry(now, ack_tag, ack, Some(&member.id), Some(jid)));
         let minion = member.id.clone();
-        self.store.record_ack(Ack { jid, action: known.action, minion, at: now, events }).await?;
+        let action = known.work.id;
+        self.store.record_ack(Ack { jid, action, minion, at: now, events }).await?;
+        self.engine.heard(action, &member.id, now);
         Ok(())
     }
 
@@ -113,6 +119,19 @@ impl Master {
             facts.started = Some(now);
             facts.dirty = true;
         }
+        self.restarted(&member.id);
         self.prepare_acks(member);
+    }
+}
+
+/// A beacon that says whether the machine has to be rebooted (`reboot_needed`).
+fn note_reboot_wish(member: &Member, event: &Event) {
+    if !event.tag.strip_prefix("salt/beacon/").is_some_and(|tag| tag.contains("/reboot_info/")) {
+        return;
+    }
+    if let Some(needed) = event.data().get("reboot_needed").and_then(Value::as_bool) {
+        let mut facts = member.facts();
+        facts.dirty |= facts.reboot_needed != Some(needed);
+        facts.reboot_needed = Some(needed);
     }
 }

@@ -5,7 +5,8 @@
 
 use super::Master;
 use crate::Error;
-use saltern_core::ids::{ActionId, Jid, MinionId};
+use crate::engine::Work;
+use saltern_core::ids::{Jid, MinionId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,23 +15,9 @@ const MOST_JOBS: usize = 20_000;
 /// Most minion names kept in memory over all jobs.
 const MOST_NAMES: usize = 4_000_000;
 
-/// What a job is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Somebody asked for it
-    Asked,
-    /// A minion asked for it, by `publish.publish`
-    Peer,
-    /// Housekeeping of the server
-    Internal,
-}
-
 /// A job that minions may speak about.
-#[derive(Debug)]
 pub(crate) struct Known {
-    pub(crate) action: ActionId,
-    pub(crate) fun: String,
-    pub(crate) internal: bool,
+    pub(crate) work: Arc<Work>,
     /// Sorted
     minions: Arc<[MinionId]>,
 }
@@ -46,9 +33,9 @@ struct Entries {
 }
 
 impl Known {
-    pub(super) fn new(action: ActionId, fun: String, internal: bool, mut minions: Vec<MinionId>) -> Self {
+    pub(crate) fn new(work: Arc<Work>, mut minions: Vec<MinionId>) -> Self {
         minions.sort_unstable();
-        Self { action, fun, internal, minions: minions.into() }
+        Self { work, minions: minions.into() }
     }
 
     pub(crate) fn is_for(&self, minion: &MinionId) -> bool {
@@ -87,9 +74,15 @@ impl Master {
             return Ok(Some(known));
         }
         let Some(job) = self.store.job(jid).await? else { return Ok(None) };
-        let known = Arc::new(Known::new(job.action, job.fun, job.internal, job.minions));
+        let Some(action) = self.store.action(job.action).await? else { return Ok(None) };
+        let known = Arc::new(Known::new(Work::read(&action)?, job.minions));
         self.jobs.insert(jid, known.clone());
         Ok(Some(known))
+    }
+
+    /// Takes note of a job before it is published.
+    pub(crate) fn remember_job(&self, jid: Jid, known: Arc<Known>) {
+        self.jobs.insert(jid, known);
     }
 }
 
@@ -98,12 +91,16 @@ mod tests {
     use super::*;
     use saltern_core::time::Timestamp;
 
+    fn known(ids: &[&str]) -> Known {
+        let ids = ids.iter().map(|id| MinionId::new(id).unwrap());
+        Known::new(Work::sample(), ids.collect())
+    }
+
     #[test]
     fn the_cache_is_bounded() {
         let cache = JobCache::default();
         for number in 0..MOST_JOBS as i64 + 5 {
-            let known = Known::new(ActionId(number), "test.ping".into(), false, vec![MinionId::new("a").unwrap()]);
-            cache.insert(Jid::at(Timestamp(number)), Arc::new(known));
+            cache.insert(Jid::at(Timestamp(number)), Arc::new(known(&["a"])));
         }
         assert_eq!(cache.lock().jobs.len(), MOST_JOBS);
         assert_eq!(cache.lock().names, MOST_JOBS);
@@ -113,7 +110,7 @@ mod tests {
     #[test]
     fn a_job_knows_whom_it_is_for() {
         let ids = ["b", "a"].map(|id| MinionId::new(id).unwrap());
-        let known = Known::new(ActionId(1), "test.ping".into(), false, ids.to_vec());
+        let known = known(&["b", "a"]);
         assert!(known.is_for(&ids[0]) && known.is_for(&ids[1]));
         assert!(!known.is_for(&MinionId::new("c").unwrap()));
     }

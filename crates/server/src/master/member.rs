@@ -54,6 +54,12 @@ pub(crate) struct Facts {
     pub(crate) pillar: Option<Arc<Body>>,
     /// When its last sign-in was logged: a sign-in proves nothing yet, so it may not fill the log
     pub(crate) sign_in_logged: Option<Timestamp>,
+    /// When it last signed in, since the server started
+    pub(crate) signed_in: Option<Timestamp>,
+    /// Which boot its machine is on, as far as it was told
+    pub(crate) boot_id: Option<String>,
+    /// Whether it says that its machine has to be rebooted
+    pub(crate) reboot_needed: Option<bool>,
     /// When it was last sent the executor for acknowledgements
     pub(crate) sync_asked: Option<Timestamp>,
     /// Whether there is something to write to the store
@@ -88,6 +94,9 @@ impl Member {
             asked_grains: None,
             pillar: None,
             sign_in_logged: None,
+            signed_in: None,
+            boot_id: known.and_then(|minion| minion.boot_id.clone()),
+            reboot_needed: known.and_then(|minion| minion.reboot_needed),
             sync_asked: None,
             dirty: known.is_none(),
         };
@@ -175,17 +184,19 @@ impl Member {
         body::unpack(&packed).ok()
     }
 
-    /// Notes authenticated traffic.
-    pub(crate) fn seen(&self, now: Timestamp) {
+    /// Notes authenticated traffic; tells whether it was not known to be there.
+    pub(crate) fn seen(&self, now: Timestamp) -> bool {
         let mut facts = self.facts();
         // Once in a while is enough for "last seen", and spares the database.
         if now.since(facts.last_seen).as_secs() >= 10 {
             facts.dirty = true;
         }
         facts.last_seen = now;
-        if !matches!(facts.presence, Presence::Present(_)) {
+        let is_back = !matches!(facts.presence, Presence::Present(_));
+        if is_back {
             facts.presence = Presence::Present(now);
         }
+        is_back
     }
 
     /// Notes one more authenticated connection; tells whether it is the first.
@@ -222,6 +233,8 @@ impl Member {
             version: facts.version.clone(),
             ack_method: facts.ack_method,
             ack_setting: facts.ack_setting,
+            boot_id: facts.boot_id.clone(),
+            reboot_needed: facts.reboot_needed,
         }
     }
 }

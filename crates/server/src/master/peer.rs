@@ -2,12 +2,14 @@
 //!
 //! Such a job is a job like any other: stored, logged, with the minion as its user.
 
-use super::{Master, Member, Purpose, Submission, targets};
+use super::{Master, Member, targets};
+use crate::engine::{Door, Request, function};
 use crate::{Error, body};
 use regex::Regex;
+use saltern_core::access::Sight;
+use saltern_core::action::Policy;
 use saltern_core::ids::Jid;
 use saltern_core::value::{Map, Value};
-use saltern_wire::load::Fun;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +22,8 @@ impl Master {
         let Some(submission) = self.peer_submission(member, load) else { return Ok(Value::Map(Map::new())) };
         match self.submit(submission).await {
             Ok(accepted) => {
-                Ok(Value::map([("jid", Value::from(accepted.jid)), ("minions", Value::list(&accepted.minions))]))
+                let jid = accepted.jid.map_or(Value::Nil, Value::from);
+                Ok(Value::map([("jid", jid), ("minions", Value::list(&accepted.minions))]))
             }
             Err(Error::NotFound(_) | Error::Invalid(_)) => Ok(Value::Map(Map::new())),
             Err(error) => Err(error),
@@ -37,12 +40,13 @@ impl Master {
         let seconds = load.get("tmo").and_then(Value::as_i64).and_then(|tmo| u64::try_from(tmo).ok()).unwrap_or(5);
         let mut feed = self.store.feed();
         let Ok(accepted) = self.submit(submission).await else { return Ok(Value::Map(Map::new())) };
+        let Some(jid) = accepted.jid else { return Ok(Value::Map(Map::new())) };
         let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds).min(LONGEST_WAIT);
         loop {
-            let returns = self.store.returns(accepted.jid, "", accepted.minions.len()).await?;
+            let returns = self.store.returns(jid, "", accepted.minions.len()).await?;
             let complete = returns.len() >= accepted.minions.len();
             if complete || tokio::time::timeout_at(deadline, feed.recv()).await.is_err() {
-                return self.collect(accepted.jid, |_, value| value).await;
+                return self.collect(jid, |_, value| value).await;
             }
         }
     }
@@ -76,7 +80,7 @@ impl Master {
         Ok(Value::Map(answer))
     }
 
-    fn peer_submission(&self, member: &Arc<Member>, load: &Map) -> Option<Submission> {
+    fn peer_submission(&self, member: &Arc<Member>, load: &Map) -> Option<Request> {
         let fun = load.get("fun").and_then(Value::as_str)?;
         if !self.peer_may(member, fun) {
             tracing::info!(minion = %member.id, fun, "a peer publish was refused: `peer` does not allow it");
@@ -87,16 +91,23 @@ impl Master {
             None | Some(Value::Nil) => Vec::new(),
             Some(one) => vec![one.clone()],
         };
-        Some(Submission {
-            target: targets::asked_by_minion(load)?,
-            fun: Fun::from(fun),
-            arg,
-            user: peer_user(member),
+        let params = Value::map([("fun", Value::from(fun)), ("arg", Value::List(arg))]);
+        Some(Request {
+            door: Door::Peer,
+            who: peer_user(member),
             origin: member.facts().address.clone().unwrap_or_default(),
-            ack: None,
+            org: String::new(),
+            sight: Sight::All,
+            target: targets::asked_by_minion(load)?,
+            kind: function(),
+            params: params.as_map().cloned().unwrap_or_default(),
+            name: None,
+            policy: Policy { interactive: true, ..Policy::default() },
+            due: None,
+            deadline: None,
             metadata: None,
             ret: load.get("ret").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            purpose: Purpose::Peer,
+            paused: false,
         })
     }
 

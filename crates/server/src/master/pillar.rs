@@ -122,9 +122,12 @@ impl Master {
         member.facts().pillar = (packed.bytes.len() <= REMEMBERED).then(|| Arc::new(packed));
     }
 
-    async fn keep_grains(&self, member: &Arc<Member>, grains: &Map) -> Result<(), Error> {
+    async fn keep_grains(self: &Arc<Self>, member: &Arc<Member>, grains: &Map) -> Result<(), Error> {
         let grains = Value::Map(grains.clone());
         self.note_version(member, &grains);
+        if let Some(boot) = grains.get("boot_id").and_then(Value::as_str) {
+            self.learn_boot_id(member, boot, clock::now()).await?;
+        }
         let now = clock::now();
         let packed = Arc::new(body::pack_binary(&grains));
         let mut events = Vec::new();

@@ -10,6 +10,7 @@ use super::{Master, Member};
 use crate::{Error, clock};
 use bytes::Bytes;
 use saltern_core::ids::Jid;
+use saltern_core::time::Timestamp;
 use saltern_core::value::{Map, Value};
 use saltern_wire::crypto::{Crypticle, EncAlgo, SigAlgo};
 use saltern_wire::envelope::{self, Request, Sealed};
@@ -155,7 +156,7 @@ impl Master {
             }
             let now = clock::now();
             member.replay().admit_undated(channel.nonce.as_str(), now.secs()).ok()?;
-            member.seen(now);
+            self.note_seen(member, now);
             note = does_more_when_repeated(&load).then(|| Note::new(member, &channel.nonce, now.secs()));
         }
         Some(genuine(member, Arc::new(crypticle), channel.nonce, load, sealed, note))
@@ -167,7 +168,7 @@ impl Master {
         let admitted = member.replay().admit(nonce.as_str(), ts, now.secs(), self.config.ttl_secs());
         match admitted {
             Ok(()) => {
-                member.seen(now);
+                self.note_seen(member, now);
                 Some(does_more_when_repeated(load).then(|| Note::new(member, nonce, ts.unwrap_or(now.secs()))))
             }
             Err(Refused::Replayed) => {
@@ -179,6 +180,12 @@ impl Master {
                 tracing::warn!(minion = %member.id, behind, "a request was refused by its own time stamp; set that machine's clock, or request_server_ttl");
                 None
             }
+        }
+    }
+
+    fn note_seen(&self, member: &Member, now: Timestamp) {
+        if member.seen(now) {
+            self.engine.is_back(&member.id);
         }
     }
 

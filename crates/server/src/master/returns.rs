@@ -2,18 +2,19 @@
 
 use super::{Master, Member, acks};
 use crate::{Error, body, clock};
+use saltern_core::action::Policy;
 use saltern_core::event;
 use saltern_core::ids::Jid;
 use saltern_core::run::judge;
 use saltern_core::time::Timestamp;
 use saltern_core::value::{Map, Value};
-use saltern_store::{NewAction, NewJob, NewReturn};
+use saltern_store::{Body, DeadLetter, NewAction, NewReturn};
 use saltern_wire::load::{Fun, Return, ReturnJid};
 use std::sync::Arc;
 
 impl Master {
     /// Takes a return. A repeated one is absorbed; the minion gets its answer after the commit.
-    pub(super) async fn take_return(self: &Arc<Self>, member: &Arc<Member>, load: Map) -> Result<Value, Error> {
+    pub(crate) async fn take_return(self: &Arc<Self>, member: &Arc<Member>, load: Map) -> Result<Value, Error> {
         let now = clock::now();
         let returned = match Return::parse(load) {
             Ok(returned) => returned,
@@ -34,27 +35,41 @@ impl Master {
             ReturnJid::Nocache => return self.log_only(member, returned, now).await,
         };
         let fun = name(&returned.fun);
-        let verdict = judge(returned.retcode().unwrap_or(&Value::Nil), returned.success().unwrap_or(&Value::Nil));
-        let standalone = known.is_none().then(|| Box::new(standalone(member, &returned, jid, &fun, now)));
-        let is_synced =
-            verdict.success && known.as_ref().is_some_and(|known| known.internal && known.fun == acks::SYNC);
+        let standalone = known.is_none().then(|| Box::new(standalone(member, &returned, &fun, now)));
         let lost_executor = acks::says_executor_is_missing(&returned);
-        let load = self.kept_load(returned, jid, now);
+        let load = Value::Map(returned.into_load());
+        let verdict = match &known {
+            Some(known) => known.work.kind.judge(&known.work.params, &load),
+            None => judge(load.get("retcode").unwrap_or(&Value::Nil), load.get("success").unwrap_or(&Value::Nil)),
+        };
+        let answers = known.as_ref().filter(|known| known.work.internal).map(|known| (known.clone(), load.clone()));
         let new = NewReturn {
             jid,
-            action: known.as_ref().map(|known| known.action),
+            action: known.as_ref().map(|known| known.work.id),
             standalone,
             minion: member.id.clone(),
             at: now,
             fun,
             verdict,
-            body: Arc::new(body::pack(&Value::Map(load))),
+            settles: !(verdict.success && known.as_ref().is_some_and(|known| known.work.ends_by_boot())),
+            body: Arc::new(body::pack(&self.kept_load(load, jid, now))),
             tag: event::tag::job_ret(jid, &member.id),
             events: Vec::new(),
         };
-        self.store.record_return(new).await?;
-        if is_synced {
-            self.ack_prepared(member);
+        let recorded = match self.store.record_return(new.clone()).await {
+            // This return and nothing else is at fault: it is set aside, or the minion would send it for ever.
+            Err(error @ saltern_store::Error::Database(_)) => return self.set_aside(member, new, &error).await,
+            recorded => recorded?,
+        };
+        if let (Some(known), Some(outcome)) = (&known, &recorded.outcome) {
+            self.engine.note_return(known.work.id, &member.id, now);
+            self.consequences(known.work.id, &member.id, outcome, now);
+        }
+        if let Some((known, load)) = answers {
+            if verdict.success && known.work.fun.names() == [acks::SYNC] {
+                self.ack_prepared(member);
+            }
+            self.answered(known.work.id, member, &load).await?;
         }
         if lost_executor {
             self.ack_executor_lost(member);
@@ -62,13 +77,38 @@ impl Master {
         Ok(Value::Nil)
     }
 
+    /// Keeps a return that cannot be processed where somebody finds it, and says so.
+    async fn set_aside(
+        &self,
+        member: &Arc<Member>,
+        new: NewReturn,
+        error: &saltern_store::Error,
+    ) -> Result<Value, Error> {
+        tracing::error!(minion = %member.id, jid = %new.jid, %error, "a return could not be processed and was set aside");
+        self.engine.metrics.note_dead_letter();
+        let (at, jid) = (new.at, new.jid);
+        let letter = DeadLetter {
+            at,
+            minion: Some(member.id.clone()),
+            what: format!("return of job {jid}"),
+            error: error.to_string(),
+            body: Body::clone(&new.body),
+        };
+        self.store.dead_letter(letter).await?;
+        let body =
+            Value::map([("minion", Value::from(&member.id)), ("jid", jid.into()), ("error", error.to_string().into())]);
+        let notice = super::entry(at, "saltern/notification/dead_letter".into(), body, Some(&member.id), Some(jid));
+        self.store.log_events(vec![notice]).await?;
+        Ok(Value::Nil)
+    }
+
     /// The load as it is kept and as its event shows it.
-    fn kept_load(&self, returned: Return, jid: Jid, now: Timestamp) -> Map {
-        let mut load = returned.into_load();
+    fn kept_load(&self, load: Value, jid: Jid, now: Timestamp) -> Value {
+        let Value::Map(mut load) = load else { return load };
         load.insert("jid", jid);
         load.insert("_stamp", now.stamp());
         self.cut(&mut load, jid.as_str());
-        load
+        Value::Map(load)
     }
 
     /// Cuts what is too large, in any field: a minion decides what it sends.
@@ -93,28 +133,28 @@ impl Master {
 }
 
 /// The job of something a minion did on its own: a schedule, `salt-call`, start-up states.
-fn standalone(member: &Arc<Member>, returned: &Return, jid: Jid, fun: &str, now: Timestamp) -> NewJob {
+fn standalone(member: &Arc<Member>, returned: &Return, fun: &str, now: Timestamp) -> NewAction {
     let json = |value: &Value| serde_json::to_string(value).unwrap_or_default();
-    let action = NewAction {
+    NewAction {
         kind: "standalone".into(),
+        name: fun.into(),
+        params: "{}".into(),
         fun: fun.into(),
         arg: json(&Value::List(returned.fun_args().to_vec())),
         target: json(&Value::from(&member.id)),
         target_type: "glob".into(),
         initiator: returned.user().unwrap_or("minion").into(),
+        origin: "minion".into(),
+        org: String::new(),
         created: now,
         due: now,
         deadline: now,
+        policy: Policy::default(),
+        decision: "{}".into(),
+        metadata: None,
+        ret: String::new(),
         internal: false,
-    };
-    NewJob {
-        jid,
-        action,
-        minions: vec![member.id.clone()],
-        missing: Vec::new(),
-        load: Vec::new(),
-        events: Vec::new(),
-        audit: None,
+        late: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A server in this process, with a runtime of its own so that it can be killed, and what tests ask it.
 
 use crate::logs;
+use saltern_core::action::Policy;
 use saltern_core::ids::Jid;
 use saltern_core::keys::KeyState;
 use saltern_core::target::Target;
@@ -82,9 +83,15 @@ impl House {
 
     /// Stops the server in order and starts it again on the same data and ports.
     pub(crate) async fn restart(&mut self) {
+        self.restart_after(|_| ()).await;
+    }
+
+    /// Stops the server, does something to what it left, and starts it again.
+    pub(crate) async fn restart_after(&mut self, meanwhile: impl FnOnce(&Self)) {
         let (server, runtime) = self.running.take().unwrap();
         runtime.spawn(server.stop()).await.unwrap();
         runtime.shutdown_background();
+        meanwhile(self);
         self.reopen().await;
     }
 
@@ -135,11 +142,13 @@ impl House {
             funs: vec![fun.into()],
             args,
             kwargs: Map::new(),
-            ack: None,
+            policy: Policy { interactive: true, ..Policy::default() },
+            due: None,
+            deadline: None,
             metadata: None,
             ret: String::new(),
         };
-        self.app().run(&caller(), request).await.unwrap().jid
+        self.app().run(&caller(), request).await.unwrap().jid.unwrap()
     }
 
     /// The number of the newest event.
@@ -203,7 +212,7 @@ impl House {
 
 /// Who runs things in tests.
 pub(crate) fn caller() -> Caller {
-    Caller { who: "tester".into(), origin: "test".into() }
+    Caller::administrator("tester", "test")
 }
 
 impl Drop for House {

@@ -1,8 +1,10 @@
 //! Where the database is, read from what an operator writes.
 
+use crate::teller::Teller;
 use crate::{Error, Result};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where the database is. Shown without the password it may have.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub enum Location {
 }
 
 /// Sizes of the store. The defaults fit two cores and ten thousand minions.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Writes waiting for the writer; more make the senders wait (back-pressure, not memory).
     pub write_queue: usize,
@@ -24,11 +26,25 @@ pub struct Options {
     pub readers: usize,
     /// Batches of committed events kept for slow listeners before they have to go back to the log.
     pub feed: usize,
+    /// Who words the events that follow from a write.
+    pub teller: Option<Arc<dyn Teller>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { write_queue: 4096, group: 1024, readers: 4, feed: 1024 }
+        Self { write_queue: 4096, group: 1024, readers: 4, feed: 1024, teller: None }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { write_queue, group, readers, feed, teller: _ } = self;
+        f.debug_struct("Options")
+            .field("write_queue", write_queue)
+            .field("group", group)
+            .field("readers", readers)
+            .field("feed", feed)
+            .finish_non_exhaustive()
     }
 }
 

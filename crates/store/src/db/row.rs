@@ -106,6 +106,7 @@ macro_rules! from {
 from! {
     i64 => |v| Self::Int(v);
     i32 => |v| Self::Int(v.into());
+    u32 => |v| Self::Int(v.into());
     usize => |v| Self::Int(i64::try_from(v).unwrap_or(i64::MAX));
     bool => |v| Self::Int(v.into());
     Timestamp => |v| Self::Int(v.micros());

@@ -5,20 +5,24 @@
 //! group grows by itself, which is what makes durable commits cheap.
 //!
 //! The writes of a group are applied in their order; neighbours that commute are applied side by side: on PostgreSQL their
-//! statements share one pipeline instead of waiting for each other, on SQLite each finishes at once. The events of all of
-//! them are numbered together just before the commit.
+//! statements share one pipeline instead of waiting for each other, on SQLite each finishes at once. What they
+//! change about the counts of actions is summed and written once, and the events of all of them are numbered together, just
+//! before the commit.
 //!
 //! Invariants: no caller is answered before its commit; one write that fails does not take its neighbours with it (the
 //! group is rolled back and repeated one by one); nothing is repeated that may have been committed; the queue is bounded,
 //! so a slow disk slows the senders down instead of filling memory; committed events reach the feed in the order of their
 //! numbers.
 
+use super::effects::Effects;
+use super::stats::{CommitStats, Recorder};
 use super::{Tx, params, postgres, sqlite};
-use crate::events::{self, Event, NewEvent};
-use crate::{Error, Options, Result};
+use crate::events::{self, Event};
+use crate::teller::Teller;
+use crate::{Error, Options, Result, counts};
 use futures_util::future::{LocalBoxFuture, try_join_all};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 
 /// A write. It may be applied twice (the second time after a roll-back), so it must not consume itself.
@@ -29,11 +33,8 @@ pub(crate) trait Operation: Send + 'static {
     /// theirs come first gives what some order of the whole writes gives.
     const COMMUTES: bool = false;
 
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, log: &'a mut Log) -> LocalBoxFuture<'a, Result<Self::Output>>;
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<Self::Output>>;
 }
-
-/// The events that a write adds to the log, in its order.
-pub(crate) type Log = Vec<NewEvent>;
 
 /// The connection the writer owns.
 pub(crate) enum Connection {
@@ -47,7 +48,8 @@ pub(crate) struct Writer {
     queue: mpsc::Sender<Box<dyn Queued>>,
     closing: Arc<Notify>,
     feed: broadcast::Sender<Arc<[Event]>>,
-    commits: Arc<AtomicU64>,
+    recorder: Arc<Recorder>,
+    teller: Option<Arc<dyn Teller>>,
 }
 
 impl Writer {
@@ -60,21 +62,23 @@ impl Writer {
     ) -> Result<(Self, std::thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(options.write_queue.max(1));
         let (feed, _) = broadcast::channel(options.feed.max(1));
-        let (closing, commits) = (Arc::new(Notify::new()), Arc::default());
+        let (closing, recorder) = (Arc::new(Notify::new()), Arc::default());
+        let teller = options.teller.clone();
         let committer = Committer {
             connection,
             most: options.group.max(1),
             feed: feed.clone(),
             told: last_event,
             uncertain: false,
-            commits: Arc::clone(&commits),
+            recorder: Arc::clone(&recorder),
+            teller: teller.clone(),
         };
         let (runtime, close) = (tokio::runtime::Handle::current(), Arc::clone(&closing));
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || runtime.block_on(committer.run(waiting, close)))
             .map_err(|error| Error::Database(format!("cannot start the writer thread: {error}")))?;
-        Ok((Self { queue, closing, feed, commits }, thread))
+        Ok((Self { queue, closing, feed, recorder, teller }, thread))
     }
 
     /// Takes no more writes; those in the queue are committed.
@@ -85,7 +89,8 @@ impl Writer {
     /// Hands a write over and waits for its commit.
     pub(crate) async fn write<O: Operation>(&self, operation: O) -> Result<O::Output> {
         let (answer, answered) = oneshot::channel();
-        let pending = Pending { operation, log: Log::new(), result: None, answer: Some(answer) };
+        let effects = Effects::new(self.teller.clone());
+        let pending = Pending { operation, effects, result: None, answer: Some(answer) };
         self.queue.send(Box::new(pending)).await.map_err(|_| Error::Closed)?;
         answered.await.map_err(|_| Error::Closed)?
     }
@@ -102,7 +107,12 @@ impl Writer {
 
     /// Commits since the start.
     pub(crate) fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+        self.recorder.commits()
+    }
+
+    /// How it is doing.
+    pub(crate) fn stats(&self) -> CommitStats {
+        self.recorder.read()
     }
 }
 
@@ -110,13 +120,13 @@ impl Writer {
 trait Queued: Send {
     fn commutes(&self) -> bool;
     fn apply<'a>(&'a mut self, tx: &'a Tx<'a>) -> LocalBoxFuture<'a, Result<()>>;
-    fn log(&mut self) -> Log;
+    fn effects(&mut self) -> &mut Effects;
     fn answer(&mut self, outcome: Result<()>);
 }
 
 struct Pending<O: Operation> {
     operation: O,
-    log: Log,
+    effects: Effects,
     result: Option<O::Output>,
     answer: Option<oneshot::Sender<Result<O::Output>>>,
 }
@@ -127,15 +137,15 @@ impl<O: Operation> Queued for Pending<O> {
     }
 
     fn apply<'a>(&'a mut self, tx: &'a Tx<'a>) -> LocalBoxFuture<'a, Result<()>> {
-        self.log.clear();
+        self.effects.clear();
         Box::pin(async move {
-            self.result = Some(self.operation.apply(tx, &mut self.log).await?);
+            self.result = Some(self.operation.apply(tx, &mut self.effects).await?);
             Ok(())
         })
     }
 
-    fn log(&mut self) -> Log {
-        std::mem::take(&mut self.log)
+    fn effects(&mut self) -> &mut Effects {
+        &mut self.effects
     }
 
     fn answer(&mut self, outcome: Result<()>) {
@@ -155,7 +165,8 @@ struct Committer {
     told: i64,
     /// Whether there may be events after that which were committed without our knowing.
     uncertain: bool,
-    commits: Arc<AtomicU64>,
+    recorder: Arc<Recorder>,
+    teller: Option<Arc<dyn Teller>>,
 }
 
 /// Why a group was not committed.
@@ -233,13 +244,14 @@ impl Committer {
 
     /// Commits a group and, only then, tells the listeners and the callers.
     async fn commit(&mut self, group: &mut [Box<dyn Queued>]) -> Result<(), Failure> {
+        let (begun, teller) = (Instant::now(), self.teller.as_deref());
         let committed = match &mut self.connection {
-            Connection::Sqlite(connection) => commit_sqlite(connection, group).await,
-            Connection::Postgres(pool) => commit_postgres(pool, group).await,
+            Connection::Sqlite(connection) => commit_sqlite(connection, group, teller).await,
+            Connection::Postgres(pool) => commit_postgres(pool, group, teller).await,
         };
         self.uncertain |= matches!(&committed, Err(failure) if failure.blame == Blame::Database);
         let log = committed?;
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.recorder.record(group.len(), begun.elapsed());
         self.tell(log).await;
         group.iter_mut().for_each(|write| write.answer(Ok(())));
         Ok(())
@@ -269,10 +281,11 @@ fn refuse(group: &mut [Box<dyn Queued>], error: &Error) {
 async fn commit_sqlite(
     connection: &mut rusqlite::Connection,
     group: &mut [Box<dyn Queued>],
+    teller: Option<&dyn Teller>,
 ) -> Result<Vec<Event>, Failure> {
     let begun = connection.execute_batch("BEGIN IMMEDIATE");
     begun.map_err(|error| Failure { error: error.into(), blame: Blame::Database })?;
-    let applied = apply(&Tx::Sqlite(connection), group).await;
+    let applied = apply(&Tx::Sqlite(connection), group, teller).await;
     let done = applied.and_then(|log| Ok(connection.execute_batch("COMMIT").map(|()| log)?));
     done.map_err(|error| match undo(connection) {
         Ok(()) => Failure { error, blame: Blame::Write },
@@ -285,9 +298,13 @@ fn undo(connection: &rusqlite::Connection) -> Result<()> {
     if connection.is_autocommit() { Ok(()) } else { Ok(connection.execute_batch("ROLLBACK")?) }
 }
 
-async fn commit_postgres(pool: &deadpool_postgres::Pool, group: &mut [Box<dyn Queued>]) -> Result<Vec<Event>, Failure> {
+async fn commit_postgres(
+    pool: &deadpool_postgres::Pool,
+    group: &mut [Box<dyn Queued>],
+    teller: Option<&dyn Teller>,
+) -> Result<Vec<Event>, Failure> {
     let mut client = pool.get().await.map_err(|error| Failure { error: error.into(), blame: Blame::Database })?;
-    let done = commit_with(&mut client, group).await;
+    let done = commit_with(&mut client, group, teller).await;
     if let Err(Failure { error: Error::Unreachable(_), .. }) = &done {
         postgres::discard(client);
     }
@@ -297,6 +314,7 @@ async fn commit_postgres(pool: &deadpool_postgres::Pool, group: &mut [Box<dyn Qu
 async fn commit_with(
     client: &mut deadpool_postgres::Client,
     group: &mut [Box<dyn Queued>],
+    teller: Option<&dyn Teller>,
 ) -> Result<Vec<Event>, Failure> {
     let before_commit = |error: Error| {
         let blame = match error {
@@ -307,17 +325,23 @@ async fn commit_with(
         Failure { error, blame }
     };
     let tx = client.transaction().await.map_err(|error| before_commit(error.into()))?;
-    let log = apply(&Tx::Postgres(&tx), group).await.map_err(before_commit)?;
+    let log = apply(&Tx::Postgres(&tx), group, teller).await.map_err(before_commit)?;
     // Whatever goes wrong from here on, the server may have committed.
     tx.commit().await.map_err(|error| Failure { error: error.into(), blame: Blame::Database })?;
     Ok(log)
 }
 
-async fn apply(tx: &Tx<'_>, group: &mut [Box<dyn Queued>]) -> Result<Vec<Event>> {
+async fn apply(tx: &Tx<'_>, group: &mut [Box<dyn Queued>], teller: Option<&dyn Teller>) -> Result<Vec<Event>> {
     for neighbours in group.chunk_by_mut(|one, next| one.commutes() && next.commutes()) {
         try_join_all(neighbours.iter_mut().map(|write| write.apply(tx))).await?;
     }
-    let log = group.iter_mut().flat_map(|write| write.log()).collect();
+    let (mut log, mut changes) = (Vec::new(), Vec::new());
+    for write in group {
+        let (events, counts) = write.effects().take();
+        log.extend(events);
+        changes.extend(counts);
+    }
+    log.extend(counts::apply(tx, changes, teller).await?);
     events::append(tx, log).await
 }
 

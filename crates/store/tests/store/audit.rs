@@ -1,8 +1,8 @@
 //! The audit log.
 
 use crate::database::{Database, on_both_databases};
-use crate::fixtures::{at, audit, job};
-use saltern_store::{AuditEntry, NewJob};
+use crate::fixtures::{at, audit, work};
+use saltern_store::{AuditEntry, NewWork};
 
 on_both_databases! {
     an_entry_reads_back_as_it_was_recorded,
@@ -38,8 +38,8 @@ async fn entries_come_newest_first_in_pages(database: Database) {
 async fn entries_are_numbered_without_gaps_by_many_writers(database: Database) {
     let store = database.open().await;
     let jobs = (0..40).map(|n| {
-        let audited = NewJob { audit: Some(audit("job.create")), ..job(n, &["web1"]) };
-        async { store.create_job(audited).await.map(drop) }
+        let audited = NewWork { audit: Some(audit("job.create")), ..work(n, &["web1"]) };
+        async { store.create(audited).await.map(drop) }
     });
     let alone = (0..40).map(|_| store.record_audit(audit("alone")));
     let (jobs, alone) = (futures_util::future::try_join_all(jobs), futures_util::future::try_join_all(alone));

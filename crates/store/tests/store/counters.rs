@@ -1,7 +1,7 @@
 //! Counters: what was given out once is never given out again.
 
 use crate::database::{Database, on_both_databases};
-use crate::fixtures::job;
+use crate::fixtures::work;
 use saltern_core::ids::ActionId;
 use saltern_store::Counter;
 use std::collections::BTreeSet;
@@ -48,5 +48,5 @@ async fn ranges_reserved_at_once_do_not_overlap(database: Database) {
 async fn reserved_numbers_are_not_given_to_others(database: Database) {
     let store = database.open().await;
     store.reserve(Counter::Action, 41).await.unwrap();
-    assert_eq!(store.create_job(job(1, &["web1"])).await.unwrap(), ActionId(42));
+    assert_eq!(store.create(work(1, &["web1"])).await.unwrap(), ActionId(42));
 }

@@ -5,7 +5,7 @@
 //! where those of the one before ended.
 
 use crate::database::Database;
-use crate::fixtures::{ALL, ack, all_events, assert_numbered, at, event, every_job, job, returned};
+use crate::fixtures::{ALL, ack, all_events, assert_numbered, at, event, every_job, returned, work};
 use saltern_store::{Event, Location, Options, Store};
 use saltern_testkit::wait;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,13 +94,13 @@ async fn write_for_ever(location: &Location, first: i64) {
         writers.spawn(async move {
             loop {
                 let n = next.fetch_add(1, Ordering::Relaxed);
-                let action = store.create_job(job(n, &MINIONS)).await.unwrap();
+                let action = store.create(work(n, &MINIONS)).await.unwrap();
                 println!("acknowledged job/{n}/new");
                 let (one, two) = (ack(n, action, "web1"), returned(n, Some(action), "web1"));
                 let (one, two) = tokio::join!(store.record_ack(one), store.record_return(two));
                 println!("acknowledged job/{n}/ack/web1");
                 println!("acknowledged job/{n}/ret/web1");
-                assert!(two.unwrap() && one.is_ok());
+                assert!(two.unwrap().news && one.is_ok());
                 store.log_events(vec![event(&format!("pair/{n}/a")), event(&format!("pair/{n}/b"))]).await.unwrap();
                 println!("acknowledged pair/{n}/a");
                 println!("acknowledged pair/{n}/b");

@@ -1,7 +1,7 @@
 //! The event log: numbered without gaps, complete, and the same as the feed.
 
 use crate::database::{Database, on_both_databases};
-use crate::fixtures::{ALL, ack, all_events, all_tags, assert_numbered, at, body, event, jid, job, minion, returned};
+use crate::fixtures::{ALL, ack, all_events, all_tags, assert_numbered, at, body, event, jid, minion, returned, work};
 use saltern_store::{Body, Event, EventFilter, GrainsRow, NewEvent, NewReturn, Options, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,9 +69,9 @@ async fn events_come_in_pages_by_number(database: Database) {
 
 async fn events_can_be_asked_for_by_job(database: Database) {
     let store = database.open().await;
-    let one = store.create_job(job(1, &["web1"])).await.unwrap();
+    let one = store.create(work(1, &["web1"])).await.unwrap();
     store.log_events(vec![event("in between")]).await.unwrap();
-    store.create_job(job(2, &["web1"])).await.unwrap();
+    store.create(work(2, &["web1"])).await.unwrap();
     store.record_ack(ack(1, one, "web1")).await.unwrap();
     store.record_return(returned(1, Some(one), "web1")).await.unwrap();
     let of_one = EventFilter { jid: Some(jid(1)) };
@@ -88,7 +88,7 @@ async fn events_can_be_asked_for_by_job(database: Database) {
 async fn a_returns_event_has_the_body_of_the_return(database: Database) {
     let store = database.open().await;
     let mut feed = store.feed();
-    let action = store.create_job(job(1, &["web1", "web2"])).await.unwrap();
+    let action = store.create(work(1, &["web1", "web2"])).await.unwrap();
     for id in ["web1", "web2"] {
         store.record_return(returned(1, Some(action), id)).await.unwrap();
     }
@@ -167,7 +167,7 @@ async fn text_that_one_database_cannot_hold_is_kept_alike_by_both(database: Data
     let store = database.open().await;
     store.log_events(vec![event("a\0b")]).await.unwrap();
     let fun = NewReturn { fun: "cmd\0run".into(), ..returned(1, None, "web1") };
-    assert!(store.record_return(fun).await.unwrap());
+    assert!(store.record_return(fun).await.unwrap().news);
     assert_eq!(all_tags(&store).await[0], "a\u{fffd}b");
     assert_eq!(store.returns(jid(1), "", ALL).await.unwrap()[0].fun, "cmd\u{fffd}run");
 }
@@ -190,13 +190,13 @@ async fn write_a_lot(store: &Store) -> BTreeSet<String> {
     for n in 0..60 {
         let store = store.clone();
         writers.spawn(async move {
-            let action = store.create_job(job(n, &["web1", "web2"])).await.unwrap();
+            let action = store.create(work(n, &["web1", "web2"])).await.unwrap();
             let mut tags = vec![format!("job/{n}/new")];
             for id in ["web1", "web2"] {
                 let (acked, done) = (ack(n, action, id), returned(n, Some(action), id));
                 // Both at once: a minion that is quick sends its return before its acknowledgement is answered.
                 let (acked, done) = tokio::join!(store.record_ack(acked), store.record_return(done));
-                assert!(acked.unwrap() | done.unwrap());
+                assert!(acked.unwrap() | done.unwrap().news);
                 tags.extend([format!("job/{n}/ack/{id}"), format!("job/{n}/ret/{id}")]);
             }
             let free = [format!("free/{n}/a"), format!("free/{n}/b")];

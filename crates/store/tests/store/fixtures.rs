@@ -1,10 +1,12 @@
 //! Rows as short words, so that a test shows only what it is about.
 
+use saltern_core::action::Policy;
 use saltern_core::ids::{ActionId, Jid, MinionId};
-use saltern_core::run::Verdict;
+use saltern_core::run::{Input, RunState, Verdict, WaitingFor};
 use saltern_core::time::Timestamp;
 use saltern_store::{
-    Ack, AuditEntry, Body, Event, EventFilter, JobPage, NewAction, NewEvent, NewJob, NewReturn, Run, Store,
+    Ack, Action, AuditEntry, Body, Claim, Event, EventFilter, JobPage, NewAction, NewEvent, NewJob, NewReturn, NewRun,
+    NewWork, Run, Store, Transition, Verb,
 };
 use std::sync::Arc;
 
@@ -13,6 +15,9 @@ pub(crate) const BAD: Verdict = Verdict { success: false, retcode: 3 };
 
 /// More than any test has.
 pub(crate) const ALL: usize = 1_000_000;
+
+/// How long the actions of tests may take, in microseconds.
+pub(crate) const PATIENCE: i64 = 60_000_000;
 
 /// The instant `n` microseconds after the tests' epoch.
 pub(crate) fn at(n: i64) -> Timestamp {
@@ -35,29 +40,80 @@ pub(crate) fn body(text: &str) -> Body {
     Body { encoding: 1, bytes: text.as_bytes().to_vec() }
 }
 
-/// Job number `n`, asked for at instant `n`, with one event `job/<n>/new`.
-pub(crate) fn job(n: i64, ids: &[&str]) -> NewJob {
-    let action = NewAction {
+/// Action number `n`, asked for at instant `n`.
+pub(crate) fn action(n: i64) -> NewAction {
+    NewAction {
         kind: "function".into(),
+        name: "ping".into(),
+        params: r#"{"fun":"test.ping"}"#.into(),
         fun: "test.ping".into(),
         arg: r#"["a"]"#.into(),
         target: r#""*""#.into(),
         target_type: "glob".into(),
         initiator: "root".into(),
+        origin: "cli".into(),
+        org: "main".into(),
         created: at(n),
         due: at(n),
-        deadline: at(n + 60_000_000),
+        deadline: at(n + PATIENCE),
+        policy: Policy::default(),
+        decision: "{}".into(),
+        metadata: None,
+        ret: String::new(),
         internal: false,
-    };
-    NewJob {
-        jid: jid(n),
-        action,
-        minions: minions(ids),
-        missing: Vec::new(),
-        load: b"load".to_vec(),
-        events: vec![NewEvent { jid: Some(jid(n)), ..event(&format!("job/{n}/new")) }],
+        late: false,
+    }
+}
+
+/// Action number `n`, sent to these minions at once as job `n`, with one event `job/<n>/new`.
+pub(crate) fn work(n: i64, ids: &[&str]) -> NewWork {
+    let run = |id: &&str| NewRun { minion: minion(id), state: RunState::Sent, waiting_for: None, due: None };
+    NewWork {
+        action: action(n),
+        job: Some(NewJob { jid: jid(n), minions: minions(ids), missing: Vec::new() }),
+        runs: ids.iter().map(run).collect(),
+        events: Box::new(move |_| vec![NewEvent { jid: Some(jid(n)), ..event(&format!("job/{n}/new")) }]),
         audit: None,
     }
+}
+
+/// Action number `n`, not sent to anybody yet, due when it was asked for.
+pub(crate) fn queued(n: i64, ids: &[&str]) -> NewWork {
+    let run = |id: &&str| NewRun {
+        minion: minion(id),
+        state: RunState::Queued,
+        waiting_for: Some(WaitingFor::Due),
+        due: Some(at(n)),
+    };
+    NewWork { job: None, runs: ids.iter().map(run).collect(), ..work(n, ids) }
+}
+
+/// The same work under other rules.
+pub(crate) fn under(policy: Policy, work: NewWork) -> NewWork {
+    NewWork { action: NewAction { policy, ..work.action }, ..work }
+}
+
+/// Job `n` takes these runs of an action; it is made with the claim, and the first of its action.
+pub(crate) fn claim(n: i64, action: ActionId, ids: &[&str]) -> Claim {
+    Claim {
+        action,
+        jid: jid(n),
+        job: Some(NewJob { jid: jid(n), minions: minions(ids), missing: Vec::new() }),
+        is_first: true,
+        minions: minions(ids),
+        at: at(n),
+        events: vec![NewEvent { jid: Some(jid(n)), ..event(&format!("job/{n}/new")) }],
+    }
+}
+
+/// Something happens to one run at instant `n`.
+pub(crate) fn transition(n: i64, action: ActionId, id: &str, input: Input) -> Transition {
+    Transition { action, minion: minion(id), input, at: at(n), message: None, evidence: None }
+}
+
+/// Somebody wants something of all runs of an action at instant `n`.
+pub(crate) fn verb(n: i64, action: ActionId, input: Input) -> Verb {
+    Verb { action, minions: None, only_failed: false, input, at: at(n), message: None, deadline: None, audit: None }
 }
 
 pub(crate) fn ack(n: i64, action: ActionId, id: &str) -> Ack {
@@ -65,7 +121,7 @@ pub(crate) fn ack(n: i64, action: ActionId, id: &str) -> Ack {
     Ack { jid: jid(n), action, minion: minion(id), at: at(n + 10), events: vec![event] }
 }
 
-/// The return of job `n` from a minion, with the event `job/<n>/ret/<id>`.
+/// The good return of job `n` from a minion, with the event `job/<n>/ret/<id>`.
 pub(crate) fn returned(n: i64, action: Option<ActionId>, id: &str) -> NewReturn {
     NewReturn {
         jid: jid(n),
@@ -75,6 +131,7 @@ pub(crate) fn returned(n: i64, action: Option<ActionId>, id: &str) -> NewReturn 
         at: at(n + 20),
         fun: "test.ping".into(),
         verdict: GOOD,
+        settles: true,
         body: Arc::new(body(&format!("return of {id}"))),
         tag: format!("job/{n}/ret/{id}"),
         events: Vec::new(),
@@ -109,11 +166,21 @@ pub(crate) async fn all_tags(store: &Store) -> Vec<String> {
     all_events(store).await.into_iter().map(|event| event.event.tag).collect()
 }
 
+/// An action that must be there.
+pub(crate) async fn stored(store: &Store, action: ActionId) -> Action {
+    store.action(action).await.unwrap().unwrap()
+}
+
 /// The one run of an action for one minion.
 pub(crate) async fn run(store: &Store, action: ActionId) -> Run {
     let mut runs = store.runs(action, "", ALL).await.unwrap();
     assert_eq!(runs.len(), 1);
     runs.remove(0)
+}
+
+/// Where the one run of an action stands.
+pub(crate) async fn state(store: &Store, action: ActionId) -> RunState {
+    run(store, action).await.state
 }
 
 /// Fails unless the log is numbered 1, 2, 3 … without a gap.

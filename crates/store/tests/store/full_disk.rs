@@ -4,8 +4,8 @@
 //! executable again in a mount namespace of its own, so nothing is left behind however it ends. Where the system does not
 //! let us do that, what is left is the test beside `store::Store` that limits the size of the file itself.
 
-use crate::fixtures::{ALL, all_tags, at, event, every_job, job, minion};
-use saltern_store::{Body, Error, GrainsRow, Location, Options, Store};
+use crate::fixtures::{ALL, all_tags, at, event, every_job, jid, minion, work};
+use saltern_store::{Body, Error, GrainsRow, Location, NewAction, NewWork, Options, Store};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,24 +43,27 @@ async fn a_full_disk_is_reported_and_survived() {
 async fn fill_and_free(disk: &Path) {
     let location = Location::Sqlite(disk.join("saltern.db"));
     let store = Store::open(&location, &Options::default()).await.unwrap();
-    store.create_job(job(1, &["web1"])).await.unwrap();
+    store.create(work(1, &["web1"])).await.unwrap();
     let filler = Filler::fill(disk);
 
     // Larger than what is left in the blocks that the log has already.
-    let large = |n| saltern_store::NewJob { load: vec![7; 300_000], ..job(n, &["web1", "web2"]) };
-    let alone = store.create_job(large(2)).await;
+    let large = |n| {
+        let small = work(n, &["web1", "web2"]);
+        NewWork { action: NewAction { arg: "7".repeat(300_000), ..small.action }, ..small }
+    };
+    let alone = store.create(large(2)).await;
     assert!(matches!(alone, Err(Error::Full)), "{alone:?}");
     assert_eq!(alone.unwrap_err().to_string(), "the disk that holds the database is full");
-    let together = futures_util::future::join_all((3..9).map(|n| store.create_job(large(n)))).await;
+    let together = futures_util::future::join_all((3..9).map(|n| store.create(large(n)))).await;
     assert!(together.iter().all(|outcome| matches!(outcome, Err(Error::Full))), "{together:?}");
     assert_untouched(&store).await;
 
     drop(filler);
-    store.create_job(large(2)).await.unwrap();
+    store.create(large(2)).await.unwrap();
     store.close().await;
     let store = Store::open(&location, &Options::default()).await.unwrap();
     assert_eq!(all_tags(&store).await, ["job/1/new", "job/2/new"]);
-    assert_eq!(store.job(job(2, &[]).jid).await.unwrap().unwrap().load.len(), 300_000);
+    assert_eq!(store.job(jid(2)).await.unwrap().unwrap().arg.len(), 300_000);
     fill_by_writing(&store).await;
 }
 

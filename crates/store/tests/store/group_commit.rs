@@ -2,10 +2,10 @@
 
 use crate::database::{Database, on_both_databases};
 use crate::fixtures::{
-    ALL, all_events, all_tags, assert_numbered, at, audit, event, every_job, jid, job, minion, returned,
+    ALL, all_events, all_tags, assert_numbered, at, audit, event, every_job, jid, minion, returned, work,
 };
 use saltern_core::ids::ActionId;
-use saltern_store::{AckMethod, Error, Minion, NewJob, Options, Store};
+use saltern_store::{AckMethod, Error, Minion, NewWork, Options, Store};
 use saltern_testkit::wait;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn a_lone_write_is_one_commit(database: Database) {
     let store = database.open().await;
     assert_eq!(store.commits(), 0);
     store.log_events(vec![event("a")]).await.unwrap();
-    store.create_job(job(1, &["web1"])).await.unwrap();
+    store.create(work(1, &["web1"])).await.unwrap();
     assert_eq!(store.commits(), 2);
 }
 
@@ -58,7 +58,7 @@ async fn a_write_that_fails_does_not_take_its_neighbours_with_it(database: Datab
     let mut feed = store.feed();
     let held = Held::hold(&database, &store).await;
     // One group, with the second use of a job id in its midst.
-    let mut jobs: Vec<_> = [1, 2, 3, 2, 4, 5].map(|n| Box::pin(store.create_job(job(n, &["web1", "web2"])))).into();
+    let mut jobs: Vec<_> = [1, 2, 3, 2, 4, 5].map(|n| Box::pin(store.create(work(n, &["web1", "web2"])))).into();
     let mut reports = [Box::pin(store.record_return(returned(3, Some(ActionId(404)), "web1")))];
     let mut events = [Box::pin(store.log_events(vec![event("last")]))];
     for write in &mut jobs {
@@ -70,9 +70,9 @@ async fn a_write_that_fails_does_not_take_its_neighbours_with_it(database: Datab
     let outcomes = futures_util::future::join_all(jobs).await;
     let failed: Vec<bool> = outcomes.iter().map(Result::is_err).collect();
     assert_eq!(failed, [false, false, false, true, false, false]);
-    assert!(matches!(&outcomes[3], Err(Error::Database(_))), "{:?}", outcomes[3]);
+    assert!(matches!(&outcomes[3], Err(Error::JidTaken)), "{:?}", outcomes[3]);
     let [report] = reports;
-    assert!(report.await.unwrap(), "a return is news, although its group was tried twice");
+    assert!(report.await.unwrap().news, "a return is news, although its group was tried twice");
     let [log] = events;
     log.await.unwrap();
 
@@ -115,11 +115,11 @@ async fn several_servers_on_one_database_lose_nothing(database: Database) {
             if n % 2 == 0 {
                 seen.reverse();
             }
-            let audited = NewJob { audit: Some(audit("job.create")), ..job(n, &["web1"]) };
+            let audited = NewWork { audit: Some(audit("job.create")), ..work(n, &["web1"]) };
             let all = tokio::try_join!(
                 store.record_audit(audit("alone")),
                 store.record_minions(seen),
-                store.create_job(audited),
+                store.create(audited),
                 store.log_events(vec![event(&format!("free/{n}"))]),
             );
             all.unwrap();
@@ -145,6 +145,8 @@ fn known(m: i64, n: i64) -> Minion {
         version: None,
         ack_method: AckMethod::None,
         ack_setting: None,
+        boot_id: None,
+        reboot_needed: None,
     }
 }
 

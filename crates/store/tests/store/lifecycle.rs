@@ -1,7 +1,7 @@
 //! Opening and closing: nothing is lost by either.
 
 use crate::database::{Database, on_both_databases};
-use crate::fixtures::{ALL, all_events, all_tags, at, audit, body, event, every_job, jid, job, minion, returned};
+use crate::fixtures::{ALL, all_events, all_tags, at, audit, body, event, every_job, jid, minion, returned, work};
 use saltern_store::{AckMethod, Counter, Error, GrainsRow, Key, KeySlot, Location, Minion, Options, Store};
 
 on_both_databases! {
@@ -16,7 +16,7 @@ on_both_databases! {
 
 async fn a_reopened_store_has_everything(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
     store.record_return(returned(1, Some(action), "web1")).await.unwrap();
     store.record_minions(vec![web1()]).await.unwrap();
     store.record_grains(GrainsRow { minion: minion("web1"), at: at(1), body: body("{}") }, vec![]).await.unwrap();
@@ -51,7 +51,7 @@ async fn writes_after_closing_fail_as_closed(database: Database) {
     let clone = store.clone();
     store.close().await;
     assert!(matches!(store.log_events(vec![event("late")]).await, Err(Error::Closed)));
-    assert!(matches!(clone.create_job(job(1, &["web1"])).await, Err(Error::Closed)));
+    assert!(matches!(clone.create(work(1, &["web1"])).await, Err(Error::Closed)));
     assert_eq!(all_tags(&database.open().await).await, [""; 0]);
 }
 
@@ -99,7 +99,7 @@ async fn after_closing_the_sqlite_file_alone_is_the_whole_database() {
     let database = Database::sqlite();
     let Location::Sqlite(path) = &database.location else { panic!("a SQLite database has a file") };
     let store = database.open().await;
-    store.create_job(job(1, &["web1"])).await.unwrap();
+    store.create(work(1, &["web1"])).await.unwrap();
     assert_eq!(all_tags(&store).await.len(), 1, "a reader is open while the store closes");
     store.close().await;
 
@@ -136,6 +136,8 @@ fn web1() -> Minion {
         version: None,
         ack_method: AckMethod::Native,
         ack_setting: Some(false),
+        boot_id: None,
+        reboot_needed: None,
     }
 }
 

@@ -8,10 +8,13 @@
 mod database;
 mod fixtures;
 
+mod actions;
 mod addresses;
 mod agreement;
 mod audit;
+mod claims;
 mod counters;
+mod counts;
 mod crashes;
 mod events;
 mod full_disk;
@@ -22,7 +25,11 @@ mod lifecycle;
 mod mine;
 mod minions;
 mod outages;
+mod retention;
 mod returns;
 mod runs;
 mod schema;
+mod teller;
 mod tls;
+mod transitions;
+mod verbs;

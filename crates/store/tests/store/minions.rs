@@ -21,7 +21,14 @@ async fn what_is_known_of_a_minion_reads_back(database: Database) {
         .zip(settings)
         .enumerate()
         .map(|(n, (ack_method, ack_setting))| Minion { ack_method, ack_setting, ..full(&format!("m{n}")) })
-        .chain([Minion { started: None, address: None, version: None, ..full("m9") }])
+        .chain([Minion {
+            started: None,
+            address: None,
+            version: None,
+            boot_id: None,
+            reboot_needed: None,
+            ..full("m9")
+        }])
         .collect();
     store.record_minions(known.clone()).await.unwrap();
     assert_eq!(store.minions().await.unwrap(), known);
@@ -38,6 +45,8 @@ async fn a_minion_keeps_the_time_it_was_first_seen(database: Database) {
         version: Some("3008.3".into()),
         ack_method: AckMethod::Native,
         ack_setting: Some(true),
+        boot_id: Some("5e1f".into()),
+        reboot_needed: Some(true),
         ..first.clone()
     };
     store.record_minions(vec![first.clone()]).await.unwrap();
@@ -92,6 +101,8 @@ fn full(id: &str) -> Minion {
         version: Some("3006.28".into()),
         ack_method: AckMethod::Executor,
         ack_setting: None,
+        boot_id: Some("b007".into()),
+        reboot_needed: Some(false),
     }
 }
 

@@ -1,7 +1,7 @@
 //! PostgreSQL goes away and comes back: what failed says so, what follows works, nothing is there twice.
 
 use crate::database::Database;
-use crate::fixtures::{ALL, all_tags, assert_numbered, at, event, job, minion, minions, returned};
+use crate::fixtures::{ALL, all_tags, assert_numbered, at, event, minion, minions, returned, work};
 use saltern_store::{AckMethod, Error, EventFilter, Location, Minion, Options, Store};
 use saltern_testkit::{postgres::Cluster, wait};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ async fn writes_whose_connection_is_cut_before_the_commit_are_repeated() {
     lock.batch_execute("BEGIN; LOCK TABLE events IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let writes = (0..5).map(|n| {
         let store = store.clone();
-        tokio::spawn(async move { store.create_job(job(n, &["web1"])).await })
+        tokio::spawn(async move { store.create(work(n, &["web1"])).await })
     });
     let writes: Vec<_> = writes.collect();
     wait_for_lock(&outside).await;
@@ -127,7 +127,7 @@ async fn a_stopped_server_is_an_error_until_it_is_back() {
     let Some(cluster) = Cluster::start() else { return };
     let location = Location::parse(&cluster.fresh_database()).unwrap();
     let store = Store::open(&location, &Options::default()).await.unwrap();
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
 
     cluster.stop();
     let together = (0..50).map(|n| store.log_events(vec![event(&n.to_string())]));
@@ -137,7 +137,7 @@ async fn a_stopped_server_is_an_error_until_it_is_back() {
     assert!(matches!(store.keys().await, Err(Error::Unreachable(_))));
 
     cluster.resume();
-    assert!(store.record_return(returned(1, Some(action), "web1")).await.unwrap());
+    assert!(store.record_return(returned(1, Some(action), "web1")).await.unwrap().news);
     assert_eq!(all_tags(&store).await, ["job/1/new", "job/1/ret/web1"]);
 }
 
@@ -190,6 +190,8 @@ fn seen(id: &str, when: i64) -> Minion {
         version: None,
         ack_method: AckMethod::None,
         ack_setting: None,
+        boot_id: None,
+        reboot_needed: None,
     }
 }
 

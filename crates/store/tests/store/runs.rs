@@ -1,7 +1,7 @@
 //! Runs: every change names the state it may leave.
 
 use crate::database::{Database, on_both_databases};
-use crate::fixtures::{ack, all_tags, at, job, minion, minions, returned, run};
+use crate::fixtures::{ack, all_tags, at, minion, minions, returned, run, work};
 use saltern_core::ids::ActionId;
 use saltern_core::run::RunState;
 use saltern_store::Ack;
@@ -19,7 +19,7 @@ on_both_databases! {
 
 async fn an_ack_picks_the_run_up(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
     assert!(store.record_ack(ack(1, action, "web1")).await.unwrap());
     let after = run(&store, action).await;
     assert_eq!((after.state, after.picked_up, after.ended), (RunState::PickedUp, Some(at(11)), None));
@@ -27,7 +27,7 @@ async fn an_ack_picks_the_run_up(database: Database) {
 
 async fn a_second_ack_is_no_news(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
     store.record_ack(ack(1, action, "web1")).await.unwrap();
     let first = run(&store, action).await;
     let later = Ack { at: at(99), ..ack(1, action, "web1") };
@@ -37,7 +37,7 @@ async fn a_second_ack_is_no_news(database: Database) {
 
 async fn an_ack_after_the_return_changes_nothing(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
     store.record_return(returned(1, Some(action), "web1")).await.unwrap();
     let ended = run(&store, action).await;
     assert!(!store.record_ack(ack(1, action, "web1")).await.unwrap());
@@ -46,14 +46,14 @@ async fn an_ack_after_the_return_changes_nothing(database: Database) {
 
 async fn an_ack_for_another_job_of_the_action_changes_nothing(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
     assert!(!store.record_ack(ack(2, action, "web1")).await.unwrap());
     assert_eq!(run(&store, action).await.state, RunState::Sent);
 }
 
 async fn an_ack_from_a_stranger_changes_nothing(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
     assert!(!store.record_ack(ack(1, action, "db1")).await.unwrap());
     assert!(!store.record_ack(ack(1, ActionId(404), "web1")).await.unwrap());
     let only = run(&store, action).await;
@@ -62,7 +62,7 @@ async fn an_ack_from_a_stranger_changes_nothing(database: Database) {
 
 async fn an_acks_events_are_logged_even_when_it_is_no_news(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
     store.record_ack(ack(1, action, "web1")).await.unwrap();
     store.record_ack(ack(1, action, "web1")).await.unwrap();
     assert_eq!(all_tags(&store).await, ["job/1/new", "job/1/ack/web1", "job/1/ack/web1"]);
@@ -70,7 +70,7 @@ async fn an_acks_events_are_logged_even_when_it_is_no_news(database: Database) {
 
 async fn of_many_acks_at_once_one_is_news(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["web1"])).await.unwrap();
+    let action = store.create(work(1, &["web1"])).await.unwrap();
     let acks = (0..40).map(|n| store.record_ack(Ack { at: at(n), ..ack(1, action, "web1") }));
     let news = futures_util::future::try_join_all(acks).await.unwrap();
     assert_eq!(news.iter().filter(|news| **news).count(), 1);
@@ -78,8 +78,8 @@ async fn of_many_acks_at_once_one_is_news(database: Database) {
 
 async fn runs_come_in_pages_by_minion(database: Database) {
     let store = database.open().await;
-    let action = store.create_job(job(1, &["d", "b", "a", "E", "c"])).await.unwrap();
-    store.create_job(job(2, &["a", "z"])).await.unwrap();
+    let action = store.create(work(1, &["d", "b", "a", "E", "c"])).await.unwrap();
+    store.create(work(2, &["a", "z"])).await.unwrap();
     let page = async |after| {
         let runs = store.runs(action, after, 2).await.unwrap();
         runs.into_iter().map(|run| run.minion).collect::<Vec<_>>()

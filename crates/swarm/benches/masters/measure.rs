@@ -85,7 +85,7 @@ pub(crate) struct Flooded {
     pub(crate) cpu_s_per_1000: f64,
     pub(crate) swarm_cpu_s_per_1000: f64,
     pub(crate) peak_bytes: u64,
-    pub(crate) given_up: u64,
+    pub(crate) overdue: u64,
 }
 
 /// Nothing to do.
@@ -280,7 +280,7 @@ impl Bench {
             cpu_s_per_1000: per_1000(cpu),
             swarm_cpu_s_per_1000: per_1000(report.usage.cpu_s() - own_before),
             peak_bytes: peak.stop(),
-            given_up: report.errors.get("return_given_up").copied().unwrap_or(0),
+            overdue: report.errors.get("return_overdue").copied().unwrap_or(0),
         }
     }
 

@@ -116,8 +116,8 @@ fn flood_rows(theirs: Option<&Flooded>, ours: &Flooded, how: &str) -> Vec<Row> {
         pair(format!("… the swarm's own CPU per 1,000 returns, {of}"), |of| of.swarm_cpu_s_per_1000, seconds),
         pair(format!("… server memory at its peak, {of}"), |of| of.peak_bytes as f64, mib),
     ];
-    if ours.given_up + theirs.map_or(0, |theirs| theirs.given_up) > 0 {
-        rows.push(pair(format!("… returns given up after three tries, {of}"), |of| of.given_up as f64, count));
+    if ours.overdue + theirs.map_or(0, |theirs| theirs.overdue) > 0 {
+        rows.push(pair(format!("… returns not confirmed in three tries, {of}"), |of| of.overdue as f64, count));
     }
     rows
 }

@@ -17,6 +17,7 @@ use tokio::time::{Instant, interval};
 /// A job to be followed.
 pub(crate) struct Follow<'a> {
     pub(crate) client: &'a Client,
+    pub(crate) jid: String,
     pub(crate) accepted: Accepted,
     pub(crate) style: Style,
     pub(crate) timeout: Option<f64>,
@@ -35,17 +36,18 @@ impl Follow<'_> {
     /// Waits until nothing more is to be waited for.
     pub(crate) async fn run(self, mut interrupt: Interrupt) -> Result<ExitCode, Failure> {
         let mut outcome = summary::Outcome {
-            jid: self.accepted.jid.clone(),
+            jid: self.jid.clone(),
+            action: self.accepted.action,
             total: self.accepted.minions.len(),
             missing: self.accepted.missing.clone(),
             ..summary::Outcome::default()
         };
         let mut answers = Answers::new(self.style);
-        let end = match self.client.watch(&self.accepted.jid, self.timeout).await {
+        let end = match self.client.watch(&self.jid, self.timeout).await {
             Ok(steps) => wait(steps, &mut outcome, &mut answers, &mut interrupt).await?,
             Err(error) => End::Lost(error),
         };
-        let jid = &self.accepted.jid;
+        let jid = &self.jid;
         match end {
             End::Done => {
                 answers.finish()?;

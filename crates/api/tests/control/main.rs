@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod actions;
+
 use saltern_api::client::{Client, ClientError, Endpoint, EventQuery, JobQuery, KeyVerb, TargetQuery};
 use saltern_api::control::{self, ControlSocket};
 use saltern_api::shape::{Functions, KeyDecision, MinionChange, RunRequest};
+use saltern_core::action::Policy;
 use saltern_core::value::Value;
 use saltern_server::Server;
 use saltern_server::config::{Config, Sources};
@@ -27,14 +30,20 @@ struct House {
 
 impl House {
     async fn open() -> Self {
+        Self::with([]).await
+    }
+
+    /// With settings beyond the usual.
+    async fn with<const N: usize>(more: [(&str, Value); N]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let setting = |key: &str, value: Value| (key.to_owned(), value);
-        let overrides = vec![
+        let mut overrides = vec![
             setting("data_dir", dir.path().to_str().unwrap().into()),
             setting("interface", "127.0.0.1".into()),
             setting("publish_port", 0.into()),
             setting("ret_port", 0.into()),
         ];
+        overrides.extend(more.map(|(key, value)| setting(key, value)));
         let config = Config::load(Sources { overrides, ..Sources::default() }).unwrap();
         let server = saltern_server::serve(config).await.unwrap();
         let socket = dir.path().join(control::FILE_NAME);
@@ -71,6 +80,9 @@ fn request(target: &str, fun: &str) -> RunRequest {
         arg: Vec::new(),
         kwarg: Value::Nil,
         ack: None,
+        policy: Policy::default(),
+        due: None,
+        deadline: None,
         metadata: Value::Nil,
         ret: String::new(),
     }

@@ -1,0 +1,297 @@
+//! Actions: ask for one, list them, look at one, explain it, do something with it.
+//!
+//! Whoever sees none of an action's minions sees no action; whoever sees some sees those.
+
+use super::{Accepted, App, Caller};
+use crate::Error;
+use crate::engine::{Done, Door, Explanation, Request, Verb, function};
+use saltern_core::access::Sight;
+use saltern_core::action::Policy;
+use saltern_core::action::types;
+use saltern_core::ids::{ActionId, MinionId};
+use saltern_core::run::{Reason, RunState};
+use saltern_core::target::Target;
+use saltern_core::time::Timestamp;
+use saltern_core::value::{Map, Value};
+use saltern_store::{Action, ActionFilter, ActionPage, Counts, DeadLetter, Run};
+use std::time::Duration;
+
+/// What somebody wants done.
+#[derive(Clone, Debug)]
+pub struct ActionRequest {
+    /// What
+    pub what: What,
+    /// On which minions
+    pub target: Target,
+    /// What it is called in lists; nothing: what it does
+    pub name: Option<String>,
+    /// The rules it is carried out by
+    pub policy: Policy,
+    /// When it is due; nothing: now
+    pub due: Option<Timestamp>,
+    /// How long after its due time it ends, whatever happens; nothing: as configured
+    pub deadline: Option<Duration>,
+    /// Copied into the job and every return
+    pub metadata: Option<Map>,
+    /// Returners that minions call themselves
+    pub ret: String,
+    /// Whether it begins paused
+    pub paused: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A function, or several
+    Function {
+        /// Their names
+        funs: Vec<String>,
+        /// Positional arguments; for several functions one list each
+        args: Vec<Value>,
+        /// Keyword arguments
+        kwargs: Map,
+    },
+    /// An action of this type with these parameters
+    Typed {
+        /// The type's name
+        kind: String,
+        /// Its parameters
+        params: Map,
+    },
+}
+
+/// Which actions are wanted, newest first.
+#[derive(Clone, Debug)]
+pub struct ActionQuery {
+    /// Only older than this one
+    pub before: Option<ActionId>,
+    /// At most so many
+    pub limit: usize,
+    /// With the server's own housekeeping
+    pub internal: bool,
+    /// The archived ones instead of the others
+    pub archived: bool,
+    /// Which of them
+    pub filter: ActionFilter,
+    /// Only asked for by this user
+    pub initiator: Option<String>,
+    /// Only with a run on this minion
+    pub minion: Option<MinionId>,
+}
+
+/// Most rows in one answer.
+const PAGE: usize = 1_000;
+
+impl App {
+    /// Accepts an action.
+    pub async fn submit(&self, caller: &Caller, request: ActionRequest, door: Door) -> Result<Accepted, Error> {
+        let (kind, params) = match request.what {
+            What::Function { funs, args, kwargs } => {
+                let fun = match funs.as_slice() {
+                    [one] => Value::from(one.as_str()),
+                    many => Value::list(many.iter().map(String::as_str)),
+                };
+                let mut params = Map::new();
+                params.push("fun", fun);
+                if !args.is_empty() {
+                    params.push("arg", Value::List(args));
+                }
+                if !kwargs.is_empty() {
+                    params.push("kwarg", Value::Map(kwargs));
+                }
+                (function(), params)
+            }
+            What::Typed { kind, params } => {
+                let known = || types::ALL.map(types::ActionType::name).join(", ");
+                let found = types::find(&kind).ok_or_else(|| {
+                    Error::Invalid(format!("there is no action type {kind:?}; there are {}", known()))
+                })?;
+                (found, params)
+            }
+        };
+        let request = Request {
+            door,
+            who: caller.who.clone(),
+            origin: caller.origin.clone(),
+            org: caller.org.clone(),
+            sight: caller.sight.clone(),
+            target: request.target,
+            kind,
+            params,
+            name: request.name,
+            policy: request.policy,
+            due: request.due,
+            deadline: request.deadline,
+            metadata: request.metadata,
+            ret: request.ret,
+            paused: request.paused,
+        };
+        let crate::engine::Accepted { jid, action, minions, missing } = self.master.submit(request).await?;
+        Ok(Accepted { jid, action, minions, missing })
+    }
+
+    /// One action, as this caller sees it.
+    pub async fn action(&self, caller: &Caller, id: ActionId) -> Result<Action, Error> {
+        let missing = || Error::NotFound(format!("there is no action {id}"));
+        let action = self.master.store.action(id).await?.ok_or_else(missing)?;
+        self.as_seen(caller, action).await?.ok_or_else(missing)
+    }
+
+    /// A page of actions, newest first.
+    pub async fn actions(&self, caller: &Caller, query: &ActionQuery) -> Result<Vec<Action>, Error> {
+        let limit = query.limit.clamp(1, PAGE);
+        let mut page = ActionPage {
+            before: query.before,
+            limit,
+            internal: query.internal,
+            archived: query.archived,
+            filter: query.filter,
+            initiator: query.initiator.clone(),
+            minion: query.minion.clone(),
+        };
+        let mut seen = Vec::new();
+        loop {
+            let rows = self.master.store.actions(&page).await?;
+            let last = rows.len() < limit;
+            page.before = rows.last().map(|action| action.id);
+            for action in rows {
+                seen.extend(self.as_seen(caller, action).await?);
+            }
+            if last || seen.len() >= limit {
+                seen.truncate(limit);
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// An action with the counts of those runs that the caller sees; nothing if he sees none.
+    async fn as_seen(&self, caller: &Caller, mut action: Action) -> Result<Option<Action>, Error> {
+        if !caller.org.is_empty() && caller.org != action.new.org {
+            return Ok(None);
+        }
+        let Sight::Some(minions) = &caller.sight else { return Ok(Some(action)) };
+        let mut counts = Counts::default();
+        for minion in minions.iter() {
+            if let Some(run) = self.master.store.run(action.id, minion).await? {
+                count(&mut counts, &run);
+            }
+        }
+        action.counts = counts;
+        Ok((action.counts.total > 0).then_some(action))
+    }
+
+    /// The runs of an action in the order of minions, after `after`; only in this state if one is given.
+    pub async fn runs(
+        &self,
+        caller: &Caller,
+        id: ActionId,
+        state: Option<RunState>,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<Run>, Error> {
+        self.action(caller, id).await?;
+        let limit = limit.clamp(1, PAGE);
+        let store = &self.master.store;
+        if let Sight::Some(minions) = &caller.sight {
+            let mut runs = Vec::new();
+            for minion in minions.iter().filter(|minion| minion.as_str() > after) {
+                let run = store.run(id, minion).await?;
+                runs.extend(run.filter(|run| state.is_none_or(|state| run.state == state)));
+                if runs.len() == limit {
+                    break;
+                }
+            }
+            return Ok(runs);
+        }
+        Ok(match state {
+            Some(state) => store.runs_in(id, state, after, limit).await?,
+            None => store.runs(id, after, limit).await?,
+        })
+    }
+
+    /// The earlier attempts of one run, oldest first.
+    pub async fn attempts(
+        &self,
+        caller: &Caller,
+        id: ActionId,
+        minion: &MinionId,
+    ) -> Result<Vec<saltern_store::Attempt>, Error> {
+        self.action(caller, id).await?;
+        if !caller.sight.sees(minion) {
+            return Err(Error::NotFound(format!("action {id} has no run on {minion}")));
+        }
+        Ok(self.master.store.attempts(id, minion).await?)
+    }
+
+    /// The jobs of an action, oldest first: one for the first attempts, one for each retry.
+    pub async fn jobs_of(&self, caller: &Caller, id: ActionId) -> Result<Vec<saltern_core::ids::Jid>, Error> {
+        self.action(caller, id).await?;
+        Ok(self.master.store.jobs_of(id).await?.into_iter().map(|job| job.jid).collect())
+    }
+
+    /// Why one run stands where it stands.
+    pub async fn explain(&self, caller: &Caller, id: ActionId, minion: &MinionId) -> Result<Explanation, Error> {
+        let action = self.action(caller, id).await?;
+        let missing = || Error::NotFound(format!("action {id} has no run on {minion}"));
+        if !caller.sight.sees(minion) {
+            return Err(missing());
+        }
+        self.master.explain(&action, minion).await?.ok_or_else(missing)
+    }
+
+    /// Does something with actions, one after the other; what each has become is told in their order.
+    pub async fn act(
+        &self,
+        caller: &Caller,
+        ids: &[ActionId],
+        minions: Option<&[MinionId]>,
+        verb: &Verb,
+    ) -> Result<Vec<Done>, Error> {
+        let mut actions = Vec::with_capacity(ids.len());
+        // Nothing is done to any of them if one is not there.
+        for id in ids {
+            actions.push(self.action(caller, *id).await?);
+        }
+        let mut done = Vec::with_capacity(actions.len());
+        for action in &actions {
+            let minions = match (&caller.sight, minions) {
+                (Sight::All, minions) => minions.map(<[MinionId]>::to_vec),
+                (Sight::Some(seen), None) => Some(seen.iter().cloned().collect()),
+                (Sight::Some(seen), Some(named)) => {
+                    Some(named.iter().filter(|minion| seen.contains(*minion)).cloned().collect())
+                }
+            };
+            done.push(self.master.act(caller, action, minions, verb).await?);
+        }
+        Ok(done)
+    }
+
+    /// What could not be processed and was set aside, newest first.
+    pub async fn dead_letters(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, DeadLetter)>, Error> {
+        Ok(self.master.store.dead_letters(before.unwrap_or(i64::MAX), limit.clamp(1, PAGE)).await?)
+    }
+
+    /// Everything that is counted, as Prometheus reads it.
+    pub async fn metrics(&self) -> Result<String, Error> {
+        self.master.metrics_text().await
+    }
+
+    /// One round of forgetting what is old, at once.
+    pub async fn forget_old(&self) -> Result<(), Error> {
+        self.master.forget_old().await
+    }
+}
+
+fn count(counts: &mut Counts, run: &Run) {
+    counts.total += 1;
+    match run.state {
+        RunState::Queued => counts.queued += 1,
+        RunState::Sent | RunState::PickedUp => counts.running += 1,
+        RunState::Completed => counts.completed += 1,
+        RunState::Cancelled => counts.cancelled += 1,
+        RunState::Failed => {
+            counts.failed += 1;
+            counts.unreachable += i64::from(run.reason.is_some_and(Reason::is_unreachable));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The action engine: what was asked for is carried out, once, and ends in time.
+//!
+//! The way of an action: [`admission`] is the only door; [`dispatch`] claims due runs and fills free places ([`pace`],
+//! [`tracker`]); [`deliver`] publishes what was claimed; [`silence`] sees to those who say nothing; [`sweep`] ends what is
+//! past its time. Verbs of people are in [`verbs`], their questions in [`explain`]. What becomes of a run is decided in
+//! `core::run::step` and written by `store`, nowhere else.
+//!
+//! The tables are the truth. What is kept in memory here (who is under way, what waits) is read back at the start, and
+//! compared with the tables from time to time; its size is bounded by the limits on runs in progress.
+//!
+//! Invariant: what is published was claimed, and what was claimed is committed.
+
+mod admission;
+mod deliver;
+mod dispatch;
+mod explain;
+mod metrics;
+mod pace;
+mod reboot;
+mod retention;
+mod silence;
+mod sweep;
+mod tell;
+mod tracker;
+mod verbs;
+mod window;
+mod work;
+
+pub use admission::{Check, Decision, Door};
+pub(crate) use admission::{Request, function};
+pub(crate) use dispatch::Accepted;
+pub use explain::{Explanation, Fact};
+pub(crate) use tell::Tags;
+pub use verbs::{Done, Verb};
+pub(crate) use window::Windows;
+pub(crate) use work::Work;
+
+use crate::config::Config;
+use metrics::Metrics;
+use saltern_core::ids::{ActionId, MinionId};
+use saltern_core::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use tracker::Tracker;
+
+/// What the engine keeps in memory.
+pub(crate) struct Engine {
+    /// Runs in progress and the places they take
+    tracker: Mutex<Tracker>,
+    /// Actions with queued runs, and when each is to be looked at
+    waiting: Mutex<BTreeMap<ActionId, Waiting>>,
+    /// Actions that something has happened to
+    woken: Mutex<BTreeSet<ActionId>>,
+    /// Minions that have come (back)
+    back: Mutex<BTreeSet<MinionId>>,
+    wake: Notify,
+    /// Questions that are out: what the answers mean
+    questions: Mutex<HashMap<ActionId, silence::Question>>,
+    pub(crate) metrics: Metrics,
+    started: Timestamp,
+}
+
+/// An action with queued runs.
+#[derive(Clone)]
+struct Waiting {
+    work: Arc<Work>,
+    look: Timestamp,
+}
+
+impl Engine {
+    pub(crate) fn new(config: &Config, now: Timestamp) -> Self {
+        Self {
+            tracker: Mutex::new(Tracker::new(config.max_running, config.start_rate)),
+            waiting: Mutex::default(),
+            woken: Mutex::default(),
+            back: Mutex::default(),
+            wake: Notify::new(),
+            questions: Mutex::default(),
+            metrics: Metrics::default(),
+            started: now,
+        }
+    }
+
+    fn tracker(&self) -> MutexGuard<'_, Tracker> {
+        lock(&self.tracker)
+    }
+
+    /// Something has happened to an action: it is looked at soon.
+    pub(crate) fn wake(&self, action: ActionId) {
+        lock(&self.woken).insert(action);
+        self.wake.notify_one();
+    }
+
+    /// A minion has come, or has come back.
+    pub(crate) fn is_back(&self, minion: &MinionId) {
+        lock(&self.back).insert(minion.clone());
+        self.wake.notify_one();
+    }
+
+    /// A run that was in progress has ended, or waits again.
+    pub(crate) fn ended(&self, action: ActionId, minion: &MinionId, now: Timestamp) {
+        if self.tracker().remove(action, minion, now) {
+            let mut waiting = lock(&self.waiting);
+            if let Some(waiting) = waiting.get_mut(&action) {
+                waiting.look = waiting.look.min(now);
+                self.wake.notify_one();
+            } else if !waiting.is_empty() {
+                // A place of the server is free.
+                self.wake.notify_one();
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

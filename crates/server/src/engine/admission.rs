@@ -1,0 +1,208 @@
+//! The only door: who may, what, on which minions, when. What passes is stored with the reasons; what does not is told why.
+//!
+//! Whatever wants something run (a person, a client of salt-api, a minion, a recurring fire, a chain, the server's own
+//! housekeeping) makes a [`Request`] and names its [`Door`]. Only [`Master::admit_action`] makes an [`Admitted`], and only an
+//! `Admitted` can be stored and published.
+
+use super::window::Opening;
+use crate::master::{Master, Member};
+use crate::{Error, clock};
+use saltern_core::access::Sight;
+use saltern_core::action::Policy;
+use saltern_core::action::types::{self, ActionType, Call, Ends};
+use saltern_core::ids::MinionId;
+use saltern_core::target::Target;
+use saltern_core::time::Timestamp;
+use saltern_core::value::{Map, Value};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The ways in. Each passes through [`Master::admit_action`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Door {
+    /// `saltern run` and `/api/v1/run`
+    Run,
+    /// `/api/v1/actions` and `saltern action create`
+    Action,
+    /// A minion's `publish.publish`
+    Peer,
+    /// The server's own housekeeping
+    House,
+}
+
+impl Door {
+    /// Every way in.
+    pub const ALL: [Self; 4] = [Self::Run, Self::Action, Self::Peer, Self::House];
+}
+
+/// What somebody wants done.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) door: Door,
+    pub(crate) who: String,
+    pub(crate) origin: String,
+    pub(crate) org: String,
+    pub(crate) sight: Sight,
+    pub(crate) target: Target,
+    pub(crate) kind: &'static dyn ActionType,
+    pub(crate) params: Map,
+    pub(crate) name: Option<String>,
+    pub(crate) policy: Policy,
+    pub(crate) due: Option<Timestamp>,
+    /// How long after its due time it ends, whatever happens; nothing: as configured
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) metadata: Option<Map>,
+    /// Returners that minions call themselves
+    pub(crate) ret: String,
+    /// Begin paused
+    pub(crate) paused: bool,
+}
+
+/// What was decided, and why. Stored with the action.
+#[derive(Clone, Debug, Serialize)]
+pub struct Decision {
+    /// Which way it came
+    pub door: Door,
+    /// When it was decided
+    pub at: String,
+    /// What was looked at
+    pub checks: Vec<Check>,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// `permission`, `target`, `limits`, `window`
+    pub what: &'static str,
+    /// What was found
+    pub found: String,
+}
+
+/// A request that was let in: the only thing that can be stored and published.
+pub(super) struct Admitted {
+    pub(super) request: Request,
+    pub(super) call: Call,
+    pub(super) members: Vec<Arc<Member>>,
+    pub(super) missing: Vec<String>,
+    pub(super) decision: Decision,
+    pub(super) due: Timestamp,
+    pub(super) deadline: Timestamp,
+    pub(super) now: Timestamp,
+    /// Only [`Master::admit_action`] makes one
+    _door: (),
+}
+
+/// How long housekeeping is waited for.
+const HOUSE_DEADLINE: Duration = Duration::from_secs(60);
+/// Furthest in the future that something may be due.
+const FURTHEST: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+impl Request {
+    /// Housekeeping of the server itself: not acknowledged, not audited, not listed.
+    pub(crate) fn house(target: Target, fun: &str, arg: Vec<Value>) -> Self {
+        let params = Value::map([("fun", Value::from(fun)), ("arg", Value::List(arg))]);
+        Self {
+            door: Door::House,
+            who: "saltern".into(),
+            origin: "server".into(),
+            org: String::new(),
+            sight: Sight::All,
+            target,
+            kind: function(),
+            params: params.as_map().cloned().unwrap_or_default(),
+            name: None,
+            policy: Policy { ack: Some(false), interactive: true, ..Policy::default() },
+            due: None,
+            deadline: Some(HOUSE_DEADLINE),
+            metadata: None,
+            ret: String::new(),
+            paused: false,
+        }
+    }
+
+    pub(super) fn is_house(&self) -> bool {
+        self.door == Door::House
+    }
+
+    /// Whether it may only start while its minions may be changed.
+    pub(super) fn is_restricted(&self) -> bool {
+        !self.is_house() && self.kind.is_restricted(&self.params)
+    }
+
+    pub(super) fn ends_by_boot(&self) -> bool {
+        self.kind.ends(&self.params) == Ends::ByBoot
+    }
+}
+
+impl Master {
+    /// Decides whether a request may be carried out, and on whom.
+    pub(super) async fn admit_action(self: &Arc<Self>, request: Request) -> Result<Admitted, Error> {
+        let now = clock::now();
+        let mut checks = Vec::new();
+        let mut found = |what, found: String| checks.push(Check { what, found });
+
+        let call = request.kind.compile(&request.params).map_err(|error| Error::Invalid(error.to_string()))?;
+        check_functions(&call)?;
+        let (members, missing) = self.resolve(&request.target).await?;
+        let (seen, hidden): (Vec<_>, Vec<_>) = members.into_iter().partition(|member| request.sight.sees(&member.id));
+        // Whom somebody may not see does not exist for him: the same words as for a target that matches nobody.
+        if seen.is_empty() {
+            let Target { kind, expression, .. } = &request.target;
+            return Err(Error::NotFound(format!("no accepted minion matches {kind} {expression}")));
+        }
+        found(
+            "permission",
+            format!("{} may reach {} of {} minions", request.who, seen.len(), seen.len() + hidden.len()),
+        );
+        found("target", format!("{} {} is {} minions", request.target.kind, request.target.expression, seen.len()));
+
+        let queued = self.engine.queued();
+        if !request.is_house() && queued + seen.len() > self.config.max_queued {
+            return Err(Error::Busy(format!(
+                "{queued} runs are queued and {} more would be above max_queued ({}); wait, cancel some, or raise it",
+                seen.len(),
+                self.config.max_queued
+            )));
+        }
+        found("limits", format!("{queued} runs were queued"));
+
+        let due = request.due.unwrap_or(now);
+        if due > now.plus(FURTHEST) {
+            return Err(Error::Invalid("the due time is more than ten years away".into()));
+        }
+        let deadline = due.max(now).plus(request.deadline.unwrap_or(self.config.job_deadline));
+        if !request.is_house() {
+            let restricted = request.is_restricted();
+            let is_held = |member: &&Arc<Member>| self.windows.opening(&member.id, restricted, due) != Opening::Open;
+            let held: Vec<&MinionId> = seen.iter().filter(is_held).map(|member| &member.id).collect();
+            let open = seen.len() - held.len();
+            found("window", format!("{open} minions may start when it is due, {} wait", held.len()));
+        }
+        let decision = Decision { door: request.door, at: now.rfc3339(), checks };
+        Ok(Admitted { request, call, members: seen, missing, decision, due, deadline, now, _door: () })
+    }
+}
+
+/// The type of a plain function.
+pub(crate) fn function() -> &'static dyn ActionType {
+    types::find("function").unwrap_or(types::ALL[0])
+}
+
+fn check_functions(call: &Call) -> Result<(), Error> {
+    let is_name = |name: &String| {
+        name.contains('.')
+            && !name.starts_with('.')
+            && !name.ends_with('.')
+            && !name.contains([',', '\0'])
+            && !name.contains(char::is_whitespace)
+    };
+    match call.funs.iter().find(|name| !is_name(name)) {
+        Some(bad) => Err(Error::Invalid(format!("{bad:?} is not a function: write MODULE.FUNCTION, e.g. test.ping"))),
+        None if call.funs.is_empty() => {
+            Err(Error::Invalid("no function was given: write MODULE.FUNCTION, e.g. test.ping".into()))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,650 @@
+//! Claims due runs and fills free places. Woken by commits, and looks by itself all the same.
+//!
+//! The order: those somebody waits for first; then every action in turn gets a share of the free places, the oldest first,
+//! so that a large action does not keep the small ones waiting. What is claimed in one go is published in one go.
+//!
+//! When the database falls behind, claims pause: work then waits in the tables and not in memory.
+
+use super::admission::Admitted;
+use super::deliver::{self, Delivery};
+use super::pace::{Progress, Room, room};
+use super::silence::RECONNECT;
+use super::tracker::Tracked;
+use super::window::Opening;
+use super::work::{arguments, json};
+use super::{Engine, Request, Waiting, Work, lock, tell};
+use crate::master::{Known, Master, Member, Presence};
+use crate::{Error, clock};
+use saltern_core::action::OverBudget;
+use saltern_core::ids::{ActionId, Jid, MinionId};
+use saltern_core::run::{Input, RunState, WaitingFor};
+use saltern_core::time::Timestamp;
+use saltern_core::value::Value;
+use saltern_store::{AuditEntry, Claim, NewAction, NewJob, NewRun, NewWork, Paused, Run, Transition, Verb};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An action that was accepted: it is in the database.
+#[derive(Clone, Debug)]
+pub(crate) struct Accepted {
+    pub(crate) action: ActionId,
+    /// The job of its first attempts; nothing as long as it is not due
+    pub(crate) jid: Option<Jid>,
+    pub(crate) minions: Vec<MinionId>,
+    pub(crate) missing: Vec<String>,
+}
+
+/// Runs that are published together.
+struct Part {
+    /// Under this job id, if they were sent before
+    known: Option<Jid>,
+    attempt: u32,
+    /// The how-manieth time this attempt is sent
+    delivery: u32,
+    members: Vec<Arc<Member>>,
+}
+
+/// Most runs claimed in one go.
+const MOST_AT_ONCE: usize = 2_000;
+/// Least time between two rounds: what is freed in between is filled together.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(10);
+/// Writes that wait for the database above which claims pause.
+const BACKLOG: usize = 2_000;
+/// Longest time without a look at the tables.
+const SWEEP: Duration = Duration::from_secs(15);
+/// Most actions kept in memory; what is beyond waits in the tables.
+const MOST_WAITING: usize = 10_000;
+/// An action that is begun so long after it was due, because the server was down, is marked as late.
+const LATE: Duration = Duration::from_secs(60);
+
+impl Engine {
+    /// Runs that wait, as far as is known here.
+    pub(super) fn queued(&self) -> usize {
+        self.metrics.queued()
+    }
+
+    pub(super) fn await_turn(&self, work: &Arc<Work>, look: Timestamp) {
+        lock(&self.waiting).insert(work.id, Waiting { work: work.clone(), look });
+        self.wake.notify_one();
+    }
+}
+
+impl Master {
+    /// Accepts what somebody wants done: decides, stores, and publishes what may start now.
+    pub(crate) async fn submit(self: &Arc<Self>, request: Request) -> Result<Accepted, Error> {
+        self.submit_noting(request, |_| ()).await
+    }
+
+    /// The same, with a word in between: `note` is called when it is stored, before anybody can have answered.
+    pub(super) async fn submit_noting(
+        self: &Arc<Self>,
+        request: Request,
+        note: impl FnOnce(ActionId),
+    ) -> Result<Accepted, Error> {
+        let admitted = self.admit_action(request).await?;
+        self.begin(admitted, note).await
+    }
+
+    async fn begin(self: &Arc<Self>, admitted: Admitted, note: impl FnOnce(ActionId)) -> Result<Accepted, Error> {
+        let Admitted { request, call, members, missing, decision, due, deadline, now, .. } = admitted;
+        let internal = request.is_house();
+        let interactive = request.policy.interactive;
+        let is_due = due <= now && !request.paused;
+        let minions: Vec<MinionId> = members.iter().map(|member| member.id.clone()).collect();
+
+        // Who may start at once. Places are taken before the commit and given back if it fails.
+        let ready = |member: &&Arc<Member>| {
+            is_due
+                && self.is_there(member)
+                && !self.is_on_its_way(member, interactive, now)
+                // A reboot is proven by another boot id, so the present one has to be known.
+                && !(request.ends_by_boot() && member.facts().boot_id.is_none())
+                && self.windows.opening(&member.id, request.is_restricted(), now) == Opening::Open
+        };
+        let candidates: Vec<&Arc<Member>> = members.iter().filter(ready).collect();
+        let progress = Progress {
+            total: minions.len(),
+            queued: minions.len(),
+            in_progress: 0,
+            failed: 0,
+            unreachable: 0,
+            cooling: (0, None),
+            last_ended: None,
+        };
+        let mine = match room(&request.policy, &progress, now) {
+            Room::For(places) => places.min(candidates.len()),
+            Room::None(..) | Room::OverBudget(_) => 0,
+        };
+        let granted = if internal { mine } else { self.engine.tracker().reserve(interactive, mine, now) };
+        let held_by = match (is_due, mine < candidates.len(), granted < mine) {
+            (false, ..) => WaitingFor::Due,
+            (_, true, _) if request.policy.waves.is_empty() => WaitingFor::Slot,
+            (_, true, _) => WaitingFor::Wave,
+            (_, _, true) if self.engine.tracker().free(interactive) > 0 => WaitingFor::Rate,
+            _ => WaitingFor::Slot,
+        };
+        let starting: BTreeSet<&MinionId> = candidates.iter().take(granted).map(|member| &member.id).collect();
+        let runs = minions.iter().map(|minion| {
+            let starts = starting.contains(minion);
+            NewRun {
+                minion: minion.clone(),
+                state: if starts { RunState::Sent } else { RunState::Queued },
+                waiting_for: (!starts).then_some(held_by),
+                due: (!starts).then_some(due),
+            }
+        });
+        let runs: Vec<NewRun> = runs.collect();
+        let fun = call.funs.join(",");
+        let arg = arguments(call.clone());
+        let new = NewAction {
+            kind: request.kind.name().into(),
+            name: request.name.clone().unwrap_or_else(|| request.kind.describe(&request.params)),
+            params: json(&Value::Map(request.params.clone())),
+            fun: fun.clone(),
+            arg: json(&Value::List(arg)),
+            target: json(&request.target.expression.to_value()),
+            target_type: request.target.kind.as_str().into(),
+            initiator: request.who.clone(),
+            origin: request.origin.clone(),
+            org: request.org.clone(),
+            created: now,
+            due,
+            deadline,
+            policy: request.policy.clone(),
+            decision: serde_json::to_string(&decision).unwrap_or_default(),
+            metadata: request.metadata.clone().map(|metadata| json(&Value::Map(metadata))),
+            ret: request.ret.clone(),
+            internal,
+            late: false,
+        };
+        let stored = self.store_new(&request, &new, &minions, &missing, &runs, is_due, now).await;
+        let (action, jid) = match stored {
+            Ok(stored) => stored,
+            Err(error) => {
+                if !internal {
+                    self.engine.tracker().unreserve(interactive, granted);
+                }
+                return Err(error);
+            }
+        };
+        note(action);
+        let work = Work::new(action, &new, &request, call, minions.len(), jid);
+        if request.paused {
+            let pause = Paused { at: now, by: request.who.clone(), why: "begun paused".into() };
+            self.store.pause(action, pause, None).await?;
+        }
+        if let Some(jid) = jid {
+            // Known before it is published: a quick minion answers before this function returns.
+            self.remember_job(jid, Arc::new(Known::new(work.clone(), minions.clone())));
+        }
+        let sent: Vec<Arc<Member>> = candidates.into_iter().take(granted).cloned().collect();
+        self.engine.metrics.note_queued(runs.len() - sent.len());
+        if !internal {
+            self.track(&work, &sent, jid, now, 1);
+        }
+        if sent.len() < minions.len() {
+            self.engine.await_turn(&work, due);
+        }
+        if let (Some(jid), false) = (jid, sent.is_empty()) {
+            let names: BTreeSet<&MinionId> = sent.iter().map(|member| &member.id).collect();
+            let others: Vec<MinionId> = minions.iter().filter(|minion| !names.contains(minion)).cloned().collect();
+            let others = Some(others.as_slice());
+            self.deliver(&Delivery { work: &work, jid, attempt: 1, members: &sent, others }).await?;
+        }
+        Ok(Accepted { action, jid, minions, missing })
+    }
+
+    /// Stores a new action with its runs; takes another job id where somebody else has it.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one row, used once")]
+    async fn store_new(
+        &self,
+        request: &Request,
+        new: &NewAction,
+        minions: &[MinionId],
+        missing: &[String],
+        runs: &[NewRun],
+        is_due: bool,
+        now: Timestamp,
+    ) -> Result<(ActionId, Option<Jid>), Error> {
+        loop {
+            let jid = is_due.then(|| self.next_jid(now));
+            let work = NewWork {
+                action: new.clone(),
+                job: jid.map(|jid| NewJob { jid, minions: minions.to_vec(), missing: missing.to_vec() }),
+                runs: runs.to_vec(),
+                events: announcement(request, new, jid, minions, missing),
+                audit: (!new.internal).then(|| AuditEntry {
+                    at: now,
+                    who: request.who.clone(),
+                    origin: request.origin.clone(),
+                    what: "action.create".into(),
+                    subject: jid.map_or_else(|| new.name.clone(), |jid| jid.to_string()),
+                    detail: serde_json::json!({ "fun": new.fun, "minions": minions.len() }).to_string(),
+                }),
+            };
+            match self.store.create(work).await {
+                Ok(action) => return Ok((action, jid)),
+                Err(saltern_store::Error::JidTaken) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Notes runs that are in progress from now on.
+    fn track(&self, work: &Arc<Work>, members: &[Arc<Member>], jid: Option<Jid>, now: Timestamp, deliveries: u32) {
+        let Some(jid) = jid else { return };
+        let acks: Vec<bool> = members.iter().map(|member| self.expects_ack(work, member)).collect();
+        let mut tracker = self.engine.tracker();
+        for (member, acks) in members.iter().zip(acks) {
+            let run = Tracked {
+                jid,
+                sent: now,
+                delivered: now,
+                deliveries,
+                picked_up: None,
+                heard: now,
+                asked: None,
+                strikes: 0,
+                unanswered: 0,
+                acks,
+                recovered: false,
+                stopping: false,
+            };
+            tracker.fill(work, member.id.clone(), run);
+        }
+    }
+
+    /// Whether a minion can be sent something: it is there, or nothing was heard of it since the server started.
+    pub(super) fn is_there(&self, member: &Member) -> bool {
+        !matches!(member.facts().presence, Presence::Absent(_))
+    }
+
+    /// Whether it may still be on its way back to a server that has just started. What is published now would miss it; who
+    /// waits for an answer gets it all the same, and it is sent again if need be.
+    fn is_on_its_way(&self, member: &Member, interactive: bool, now: Timestamp) -> bool {
+        !interactive && member.facts().presence == Presence::Unknown && now < self.engine.started.plus(RECONNECT)
+    }
+
+    /// Dispatches until the server stops.
+    pub(crate) async fn keep_dispatching(self: Arc<Self>) {
+        let stop = self.tasks.stop_token();
+        if let Err(error) = self.recover().await {
+            tracing::error!(%error, "cannot read what was in progress; it is read again later");
+        }
+        let mut swept = clock::now();
+        loop {
+            let now = clock::now();
+            let until_sweep = SWEEP.saturating_sub(now.since(swept));
+            let look = lock(&self.engine.waiting).values().map(|waiting| waiting.look).min();
+            let pause = look.map_or(until_sweep, |look| look.since(now).min(until_sweep));
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.engine.wake.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            if clock::now().since(swept) >= SWEEP {
+                swept = clock::now();
+                if let Err(error) = self.find_waiting().await {
+                    tracing::error!(%error, "cannot look for due work");
+                }
+            }
+            if let Err(error) = self.round().await {
+                tracing::error!(%error, "a round of dispatching failed, the next tries again");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            tokio::time::sleep(BETWEEN_ROUNDS).await;
+        }
+    }
+
+    /// Reads back what was in progress when the server last stopped.
+    async fn recover(self: &Arc<Self>) -> Result<(), Error> {
+        const PAGE: usize = 1_000;
+        let (mut after, mut works) = (None, BTreeMap::new());
+        loop {
+            let page = self.store.runs_in_progress(after.clone(), PAGE).await?;
+            let Some((action, run)) = page.last() else { break };
+            after = Some((run.minion.clone(), *action));
+            let last = page.len() < PAGE;
+            for (action, run) in page {
+                let Some(jid) = run.jid else { continue };
+                if let std::collections::btree_map::Entry::Vacant(slot) = works.entry(action) {
+                    let Some(row) = self.store.action(action).await? else { continue };
+                    slot.insert(Work::read(&row)?);
+                }
+                let Some(work) = works.get(&action).filter(|work| !work.internal) else { continue };
+                let member = self.member(run.minion.as_str());
+                let acks = member.is_some_and(|member| self.expects_ack(work, &member));
+                let started = self.engine.started;
+                let sent = run.sent.unwrap_or(started);
+                let tracked = Tracked {
+                    jid,
+                    sent,
+                    delivered: started,
+                    deliveries: run.deliveries,
+                    picked_up: run.picked_up,
+                    heard: started,
+                    asked: None,
+                    strikes: 0,
+                    unanswered: 0,
+                    acks,
+                    recovered: true,
+                    stopping: false,
+                };
+                self.engine.tracker().restore(work, run.minion, tracked);
+            }
+            if last {
+                break;
+            }
+        }
+        self.find_waiting().await
+    }
+
+    /// Looks in the tables for actions with queued runs: whatever was missed is found here.
+    async fn find_waiting(self: &Arc<Self>) -> Result<(), Error> {
+        const PAGE: usize = 500;
+        let (mut after, mut queued) = (ActionId(0), 0);
+        loop {
+            let page = self.store.open_actions(after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            let done = page.len() < PAGE;
+            for action in page.into_iter().filter(|action| action.counts.queued > 0) {
+                queued += usize::try_from(action.counts.queued).unwrap_or(0);
+                let mut waiting = lock(&self.engine.waiting);
+                if waiting.len() < MOST_WAITING && !waiting.contains_key(&action.id) && action.paused.is_none() {
+                    waiting.insert(action.id, Waiting { work: Work::read(&action)?, look: clock::now() });
+                }
+            }
+            if done {
+                break;
+            }
+        }
+        self.engine.metrics.set_queued(queued);
+        Ok(())
+    }
+
+    /// One round: who has come back, what was woken, what is due.
+    async fn round(self: &Arc<Self>) -> Result<(), Error> {
+        let back = std::mem::take(&mut *lock(&self.engine.back));
+        if !back.is_empty() {
+            self.welcome(back).await?;
+        }
+        let woken = std::mem::take(&mut *lock(&self.engine.woken));
+        for action in woken {
+            let Some(row) = self.store.action(action).await? else { continue };
+            if row.counts.queued > 0 && row.paused.is_none() {
+                self.engine.await_turn(&Work::read(&row)?, clock::now());
+            } else {
+                lock(&self.engine.waiting).remove(&action);
+            }
+        }
+        if self.store.backlog() > BACKLOG {
+            self.engine.metrics.held_back();
+            return Ok(());
+        }
+        let now = clock::now();
+        let mut ready: Vec<Waiting> =
+            lock(&self.engine.waiting).values().filter(|waiting| waiting.look <= now).cloned().collect();
+        ready.sort_by_key(|waiting| (!waiting.work.policy.interactive, waiting.work.id));
+        let mut left = ready.len();
+        for Waiting { work, .. } in ready {
+            // A fair share of what is free, and all of it for the last.
+            let share = self.engine.tracker().free(work.policy.interactive).div_ceil(left.max(1)).min(MOST_AT_ONCE);
+            left -= 1;
+            let next = self.advance(&work, share).await?;
+            let mut waiting = lock(&self.engine.waiting);
+            match (next, waiting.get_mut(&work.id)) {
+                (Some(next), Some(waiting)) => waiting.look = next,
+                (None, Some(_)) => drop(waiting.remove(&work.id)),
+                (_, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Minions have come back: what was held for them is due.
+    async fn welcome(self: &Arc<Self>, minions: BTreeSet<MinionId>) -> Result<(), Error> {
+        for action in self.store.release(minions.into_iter().collect(), clock::now()).await? {
+            lock(&self.engine.woken).insert(action);
+        }
+        Ok(())
+    }
+
+    /// Starts what may start of one action; tells when to look at it again.
+    async fn advance(self: &Arc<Self>, work: &Arc<Work>, share: usize) -> Result<Option<Timestamp>, Error> {
+        let now = clock::now();
+        let Some(row) = self.store.action(work.id).await? else { return Ok(None) };
+        // What is past its deadline is the sweeper's, and must not be started meanwhile.
+        if row.counts.queued <= 0 || row.paused.is_some() || row.new.deadline <= now {
+            return Ok(None);
+        }
+        let soon = Some(now.plus(Duration::from_millis(100)));
+        let number = |count: i64| usize::try_from(count).unwrap_or(0);
+        let progress = {
+            let mut tracker = self.engine.tracker();
+            let cooling = tracker.cooling(work.id, now);
+            let tracked = tracker.action(work.id);
+            Progress {
+                total: number(row.counts.total),
+                queued: number(row.counts.queued),
+                in_progress: tracked.map_or(0, |tracked| tracked.runs.len()),
+                failed: number(row.counts.failed),
+                unreachable: number(row.counts.unreachable),
+                cooling,
+                last_ended: tracked.and_then(|tracked| tracked.last_ended).or(Some(self.engine.started)),
+            }
+        };
+        let wanted = match room(&work.policy, &progress, now) {
+            Room::For(places) => places.min(share),
+            Room::None(what, until) => {
+                self.store.mark_waiting(work.id, WaitingFor::Due, what).await?;
+                // Whatever ends wakes us; time passes by itself.
+                return Ok(Some(until.unwrap_or_else(|| now.plus(SWEEP))));
+            }
+            Room::OverBudget(then) => return self.over_budget(work, then, now).await,
+        };
+        let granted = self.engine.tracker().reserve(work.policy.interactive, wanted, now);
+        if granted == 0 {
+            let rated = self.engine.tracker().is_rated(now);
+            let what = if rated { WaitingFor::Rate } else { WaitingFor::Slot };
+            self.store.mark_waiting(work.id, WaitingFor::Due, what).await?;
+            return Ok(if rated { soon } else { Some(now.plus(SWEEP)) });
+        }
+        let due = self.store.due_runs(work.id, now, granted).await?;
+        let all_seen = due.len() < granted;
+        let used = self.start(work, row.jid, due, now).await;
+        let spare = granted - used.as_ref().map_or(0, |used| *used);
+        self.engine.tracker().unreserve(work.policy.interactive, spare);
+        if used? > 0 && now.since(work.due.max(work.created)) > LATE && self.engine.started > work.due && !row.new.late
+        {
+            self.store.mark_late(work.id).await?;
+        }
+        if all_seen {
+            return Ok(self.store.next_due(work.id).await?.map(|next| next.max(now.plus(BETWEEN_ROUNDS))));
+        }
+        Ok(Some(now))
+    }
+
+    /// Claims and publishes these runs, as far as their minions are there; tells how many took a place.
+    async fn start(
+        self: &Arc<Self>,
+        work: &Arc<Work>,
+        first: Option<Jid>,
+        due: Vec<Run>,
+        now: Timestamp,
+    ) -> Result<usize, Error> {
+        let mut held = Vec::new();
+        // By job id where one is given (sent before), by attempt and by delivery: one publication says one number.
+        let mut parts: BTreeMap<(Option<Jid>, u32, u32), Vec<Arc<Member>>> = BTreeMap::new();
+        for run in due {
+            let again = run.deliveries > 0;
+            match self.obstacle(work, &run, now) {
+                Some(input) => held.push(transition(work.id, &run.minion, input, now)),
+                None => {
+                    let Some(member) = self.member(run.minion.as_str()) else { continue };
+                    let key =
+                        if again { (run.jid, run.attempt, run.deliveries + 1) } else { (None, run.attempt + 1, 1) };
+                    parts.entry(key).or_default().push(member);
+                }
+            }
+        }
+        if !held.is_empty() {
+            self.store.transit(held).await?;
+        }
+        let mut used = 0;
+        for ((known, attempt, delivery), members) in parts {
+            let part = Part { known, attempt, delivery, members };
+            used += self.claim_and_send(work, first, part, now).await?;
+        }
+        Ok(used)
+    }
+
+    /// What keeps a due run from being sent.
+    fn obstacle(self: &Arc<Self>, work: &Work, run: &Run, now: Timestamp) -> Option<Input> {
+        let Some(member) = self.member(run.minion.as_str()) else { return Some(Input::Unreachable) };
+        if !self.is_there(&member) {
+            return Some(Input::Unreachable);
+        }
+        if self.is_on_its_way(&member, work.policy.interactive, now) {
+            return Some(Input::Wait(WaitingFor::Offline, Some(self.engine.started.plus(RECONNECT))));
+        }
+        if let Opening::Closed(until) = self.windows.opening(&run.minion, work.is_restricted(), now) {
+            let look = until.unwrap_or_else(|| now.plus(Duration::from_secs(30)));
+            return Some(Input::Wait(WaitingFor::Window, Some(look)));
+        }
+        if work.ends_by_boot() && member.facts().boot_id.is_none() {
+            self.ask_boot_ids(vec![run.minion.clone()]);
+            return Some(Input::Wait(WaitingFor::Facts, Some(now.plus(Duration::from_secs(5)))));
+        }
+        None
+    }
+
+    async fn claim_and_send(
+        self: &Arc<Self>,
+        work: &Arc<Work>,
+        first: Option<Jid>,
+        part: Part,
+        now: Timestamp,
+    ) -> Result<usize, Error> {
+        let Part { known, attempt, delivery, members } = part;
+        let minions: Vec<MinionId> = members.iter().map(|member| member.id.clone()).collect();
+        // The first attempts of an action share one job, as one batch of Salt does; every other attempt has one of its own.
+        let is_first = known.is_none() && attempt == 1;
+        let existing = known.or(if is_first { first.or(work.jid()) } else { None });
+        let jid = existing.unwrap_or_else(|| self.next_jid(now));
+        let mut events = Vec::new();
+        let mut job = None;
+        if existing.is_none() {
+            let all = if is_first { self.all_minions(work.id).await? } else { minions.clone() };
+            events.push(deliver::announce(work, jid, &all, &[], now));
+            self.remember_job(jid, Arc::new(Known::new(work.clone(), all.clone())));
+            job = Some(NewJob { jid, minions: all, missing: Vec::new() });
+        }
+        if let (true, Some(first)) = (is_first && work.policy.batch.is_some(), Some(jid)) {
+            let body = Value::map([("jid", Value::from(first)), ("minions", Value::list(&minions))]);
+            events.push(tell::action(work.id, "batch", body, now));
+        }
+        let claim = Claim { action: work.id, jid, job, is_first, minions, at: now, events };
+        let claimed = self.store.claim(claim).await?;
+        if is_first {
+            work.set_jid(jid);
+        }
+        let taken: BTreeSet<&MinionId> = claimed.iter().collect();
+        let members: Vec<Arc<Member>> = members.into_iter().filter(|member| taken.contains(&member.id)).collect();
+        if members.is_empty() {
+            return Ok(0);
+        }
+        self.engine.metrics.note_started(members.len(), known.is_some());
+        self.track(work, &members, Some(jid), now, delivery);
+        if work.ends_by_boot() {
+            self.keep_boot_ids(work.id, &members).await?;
+        }
+        let others = (is_first && members.len() == work.total).then_some(&[][..]);
+        self.deliver(&Delivery { work, jid, attempt, members: &members, others }).await?;
+        Ok(members.len())
+    }
+
+    /// Everybody an action is for.
+    async fn all_minions(&self, action: ActionId) -> Result<Vec<MinionId>, Error> {
+        const PAGE: usize = 5_000;
+        let mut all: Vec<MinionId> = Vec::new();
+        loop {
+            let after = all.last().map_or(String::new(), ToString::to_string);
+            let page = self.store.runs(action, &after, PAGE).await?;
+            let last = page.len() < PAGE;
+            all.extend(page.into_iter().map(|run| run.minion));
+            if last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Too many have failed: the rest is held or cancelled, as the action says.
+    async fn over_budget(
+        self: &Arc<Self>,
+        work: &Work,
+        then: OverBudget,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        tracing::info!(action = %work.id, "too many runs have failed, the rest is held");
+        match then {
+            OverBudget::Pause => {
+                let pause = Paused { at: now, by: "saltern".into(), why: "too many runs have failed".into() };
+                self.store.pause(work.id, pause, None).await?;
+            }
+            OverBudget::Stop => {
+                let verb = Verb {
+                    action: work.id,
+                    minions: None,
+                    only_failed: false,
+                    input: Input::Budget,
+                    at: now,
+                    message: Some("too many runs of this action have failed".into()),
+                    deadline: None,
+                    audit: None,
+                };
+                self.store.apply(verb).await?;
+            }
+        }
+        Ok(None)
+    }
+}
+
+pub(super) fn transition(action: ActionId, minion: &MinionId, input: Input, at: Timestamp) -> Transition {
+    Transition { action, minion: minion.clone(), input, at, message: None, evidence: None }
+}
+
+/// The events that tell of a new action.
+fn announcement(
+    request: &Request,
+    new: &NewAction,
+    jid: Option<Jid>,
+    minions: &[MinionId],
+    missing: &[String],
+) -> Box<dyn Fn(ActionId) -> Vec<saltern_store::NewEvent> + Send> {
+    let (request, new) = (request.clone(), new.clone());
+    let (minions, missing) = (minions.to_vec(), missing.to_vec());
+    Box::new(move |id| {
+        let mut events = Vec::new();
+        let call = request.kind.compile(&request.params);
+        if let (Some(jid), Ok(call)) = (jid, call) {
+            let work = Work::new(id, &new, &request, call, minions.len(), Some(jid));
+            events.push(deliver::announce(&work, jid, &minions, &missing, new.created));
+        }
+        if !new.internal {
+            let body = Value::map([
+                ("action", Value::from(id.0)),
+                ("kind", new.kind.as_str().into()),
+                ("name", new.name.as_str().into()),
+                ("user", new.initiator.as_str().into()),
+                ("due", new.due.rfc3339().into()),
+                ("deadline", new.deadline.rfc3339().into()),
+                ("jid", jid.map_or(Value::Nil, Value::from)),
+                ("minions", i64::try_from(minions.len()).unwrap_or(0).into()),
+            ]);
+            events.push(tell::action(id, "new", body, new.created));
+        }
+        events
+    })
+}

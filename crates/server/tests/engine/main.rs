@@ -1,0 +1,21 @@
+//! The action engine against a real server on real sockets: the acceptance scenarios by their numbers, and what else it promises.
+//!
+//! Minions are played by the test, message by message, so each can be as silent, as late or as confused as a scenario asks.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that meets the unexpected fails its test")]
+
+mod admission;
+mod delivery;
+#[path = "../security/house.rs"]
+#[expect(dead_code, reason = "shared with the security tests, which use the rest")]
+mod house;
+#[path = "../security/logs.rs"]
+#[expect(dead_code, reason = "shared with the security tests, which use the rest")]
+mod logs;
+mod offline;
+mod pace;
+mod reboot;
+mod schedule;
+mod sight;
+mod verbs;
+mod ward;

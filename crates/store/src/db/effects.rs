@@ -1,0 +1,77 @@
+//! What a write brings about besides its own rows: events for the log, and changes of the counts of actions.
+//!
+//! Collected while the write is applied, and written by the writer once for the whole group.
+
+use crate::counts::{CountChange, Counts};
+use crate::events::NewEvent;
+use crate::teller::{RunChanged, Teller};
+use saltern_core::ids::ActionId;
+use saltern_core::run::{Reason, RunState};
+use saltern_core::time::Timestamp;
+use std::sync::Arc;
+
+/// The effects of one write, in its order.
+pub(crate) struct Effects {
+    events: Vec<NewEvent>,
+    counts: Vec<(ActionId, CountChange)>,
+    teller: Option<Arc<dyn Teller>>,
+}
+
+impl Effects {
+    pub(crate) fn new(teller: Option<Arc<dyn Teller>>) -> Self {
+        Self { events: Vec::new(), counts: Vec::new(), teller }
+    }
+
+    /// Adds events to the log.
+    pub(crate) fn log(&mut self, events: &[NewEvent]) {
+        self.events.extend_from_slice(events);
+    }
+
+    /// Adds one event to the log.
+    pub(crate) fn push(&mut self, event: NewEvent) {
+        self.events.push(event);
+    }
+
+    /// Notes that a run has gone from one standing to another.
+    pub(crate) fn moved(
+        &mut self,
+        action: ActionId,
+        from: (RunState, Option<Reason>),
+        to: (RunState, Option<Reason>),
+        at: Timestamp,
+    ) {
+        let mut change = Counts::of(to.0, to.1);
+        change -= Counts::of(from.0, from.1);
+        let closed = !from.0.is_terminal() && to.0.is_terminal();
+        if change != Counts::default() {
+            self.counts.push((action, CountChange { change, closed: closed.then_some(at) }));
+        }
+    }
+
+    /// Asks the teller for the event of a change.
+    pub(crate) fn tell(&mut self, changed: &RunChanged<'_>) {
+        self.events.extend(self.teller.as_ref().and_then(|teller| teller.run_changed(changed)));
+    }
+
+    /// Empty effects of a part of the same write.
+    pub(crate) fn part(&self) -> Self {
+        Self::new(self.teller.clone())
+    }
+
+    /// Adds the effects of a part.
+    pub(crate) fn join(&mut self, part: Self) {
+        self.events.extend(part.events);
+        self.counts.extend(part.counts);
+    }
+
+    /// Forgets everything: the write is applied again.
+    pub(crate) fn clear(&mut self) {
+        self.events.clear();
+        self.counts.clear();
+    }
+
+    /// Hands over what was collected.
+    pub(crate) fn take(&mut self) -> (Vec<NewEvent>, Vec<(ActionId, CountChange)>) {
+        (std::mem::take(&mut self.events), std::mem::take(&mut self.counts))
+    }
+}

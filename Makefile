@@ -1,7 +1,7 @@
 # The front door. What the verbs do is written in crates/xtask; `make help` lists them.
 # `make test PHASE=e2e` (or `make check PHASE=clippy`) runs one phase only.
 
-VERBS := help run check test bench setup clean-cache
+VERBS := help run check test chaos bench setup clean-cache
 
 .DEFAULT_GOAL := help
 .PHONY: $(VERBS)

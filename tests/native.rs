@@ -15,8 +15,13 @@ pub struct NativeMinion {
     id: String,
     ports: MasterPorts,
     data_dir: PathBuf,
+    /// Whether it believes to be on a machine of its own, which it may reboot
+    own_machine: bool,
     scratch: Scratch,
 }
+
+/// Where Linux tells which boot this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 impl NativeMinion {
     /// Starts a minion of this id for the master on these ports; `config` is more of its configuration file.
@@ -24,7 +29,7 @@ impl NativeMinion {
         let scratch = Scratch::new("nat");
         scratch.write("minion", config);
         let data_dir = scratch.path().join("data");
-        let mut minion = Self { daemon: None, id: id.to_owned(), ports, data_dir, scratch };
+        let mut minion = Self { daemon: None, id: id.to_owned(), ports, data_dir, own_machine: false, scratch };
         minion.launch();
         minion
     }
@@ -33,14 +38,66 @@ impl NativeMinion {
     pub fn start_in(id: &str, ports: MasterPorts, data_dir: &Path) -> Self {
         let scratch = Scratch::new("nat");
         scratch.write("minion", "");
-        let mut minion = Self { daemon: None, id: id.to_owned(), ports, data_dir: data_dir.to_owned(), scratch };
+        let data_dir = data_dir.to_owned();
+        let mut minion = Self { daemon: None, id: id.to_owned(), ports, data_dir, own_machine: false, scratch };
         minion.launch();
         minion
     }
 
+    /// Starts a minion that can be told to reboot: its `shutdown` only notes that it was called, and its boot id is a file,
+    /// mounted where nobody else sees it. Says aloud where that cannot be done.
+    pub fn start_on_own_machine(id: &str, ports: MasterPorts) -> Option<Self> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let scratch = Scratch::new("nat");
+        scratch.write("minion", "");
+        let called = scratch.path().join("shutdown.log");
+        let shutdown = scratch.write("bin/shutdown", format!("#!/bin/sh\necho \"$@\" >> {}\n", called.display()));
+        std::fs::set_permissions(&shutdown, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+        let data_dir = scratch.path().join("data");
+        let mut minion = Self { daemon: None, id: id.to_owned(), ports, data_dir, own_machine: true, scratch };
+        minion.next_boot();
+        let output = minion.apart(Path::new("cat")).arg(BOOT_ID).output();
+        let seen = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        if std::fs::read_to_string(minion.file("boot_id")).is_ok_and(|wanted| wanted == seen) {
+            minion.launch();
+            return Some(minion);
+        }
+        saltern_testkit::tier::skip("a private mount namespace", "a boot id cannot be mounted here");
+        None
+    }
+
+    /// Makes the boot id of the next start another one.
+    pub fn next_boot(&self) {
+        use std::time::{SystemTime, UNIX_EPOCH};
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
+        let (new, boot_id) = (self.file("boot_id.new"), self.file("boot_id"));
+        let id = format!("{now:032x}");
+        let id = format!("{}-{}-{}-{}-{}\n", &id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]);
+        // Another file: the one that is mounted stays what it is until the next start.
+        std::fs::write(&new, id).and_then(|()| std::fs::rename(&new, &boot_id)).expect("the folder is ours");
+    }
+
+    /// What its `shutdown` was called with, one line per call.
+    pub fn shutdowns(&self) -> Vec<String> {
+        let called = std::fs::read_to_string(self.file("shutdown.log")).unwrap_or_default();
+        called.lines().map(str::to_owned).collect()
+    }
+
+    /// A program that sees the boot id and the `shutdown` of this minion.
+    fn apart(&self, program: &Path) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c"]);
+        command.arg(format!("mount --bind \"$0\" {BOOT_ID} && exec \"$@\""));
+        command.arg(self.file("boot_id")).arg(program);
+        let inherited = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(self.file("bin")).chain(std::env::split_paths(&inherited));
+        command.env("PATH", std::env::join_paths(path).expect("scratch paths have no colon"));
+        command
+    }
+
     /// Starts it again on the same data.
     pub fn launch(&mut self) {
-        let mut command = Command::new(binary());
+        let mut command = if self.own_machine { self.apart(&binary()) } else { Command::new(binary()) };
         command
             .arg("minion")
             .args(["--master", &format!("127.0.0.1:{}", self.ports.return_port)])
@@ -56,6 +113,20 @@ impl NativeMinion {
     pub fn kill(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.kill();
+        }
+    }
+
+    /// Lets it stand still with its connections open.
+    pub fn suspend(&self) {
+        if let Some(daemon) = &self.daemon {
+            daemon.suspend();
+        }
+    }
+
+    /// Lets it go on after [`NativeMinion::suspend`].
+    pub fn resume(&self) {
+        if let Some(daemon) = &self.daemon {
+            daemon.resume();
         }
     }
 

@@ -73,23 +73,20 @@ pub(crate) struct Rules {
 impl Rules {
     /// The rules.
     pub(crate) fn policy(&self) -> Policy {
-        let mut policy = Policy::default();
-        policy.offline = if self.when_back { Offline::Hold } else { self.offline.unwrap_or_default() };
-        if let Some((attempts, when)) = self.retry {
-            policy.retry = Retry { attempts, when, ..policy.retry };
+        let usual = Retry::default();
+        let (attempts, when) = self.retry.unwrap_or((usual.attempts, usual.when));
+        // Who counts only the unreachable lets all others fail.
+        let budget = |(failures, then)| Budget { failures, unreachable: self.max_unreachable, then };
+        let any = self.max_unreachable.map(|_| (Size::Percent(100), OverBudget::default()));
+        Policy {
+            offline: if self.when_back { Offline::Hold } else { self.offline.unwrap_or_default() },
+            retry: Retry { attempts, when, ..usual },
+            job_timeout: self.job_timeout,
+            batch: self.batch.map(|size| Batch { size, wait: self.batch_wait.unwrap_or_default() }),
+            budget: self.max_failures.or(any).map(budget),
+            waves: self.waves.clone(),
+            ..Policy::default()
         }
-        policy.job_timeout = self.job_timeout;
-        policy.batch = self.batch.map(|size| Batch { size, wait: self.batch_wait.unwrap_or_default() });
-        policy.budget = match (self.max_failures, self.max_unreachable) {
-            (None, None) => None,
-            (failures, unreachable) => {
-                // Who counts only the unreachable lets all others fail.
-                let (failures, then) = failures.unwrap_or((Size::Percent(100), OverBudget::default()));
-                Some(Budget { failures, unreachable, then })
-            }
-        };
-        policy.waves.clone_from(&self.waves);
-        policy
     }
 
     /// When it is due; nothing means now.
@@ -133,7 +130,8 @@ pub(crate) fn told(policy: &Policy) -> String {
     let usual = Retry::default();
     if (policy.retry.attempts, policy.retry.when) != (usual.attempts, usual.when) {
         let when = if policy.retry.when == RetryWhen::Always { ", after any failure" } else { "" };
-        words.push(format!("up to {} attempts{when}", policy.retry.attempts));
+        let attempts = policy.retry.attempts;
+        words.push(if attempts == 1 { "one attempt only".into() } else { format!("up to {attempts} attempts{when}") });
     }
     words.extend(policy.job_timeout.map(|time| format!("an attempt takes at most {time:?}")));
     if let Some(Batch { size, wait }) = policy.batch {

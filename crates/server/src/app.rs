@@ -19,6 +19,8 @@ pub use minions::{MinionDetail, MinionEntry};
 pub use status::{PortStatus, Status};
 pub use watch::{Progress, Unanswered, Watch, Why};
 
+pub use saltern_store::{Action, ActionFilter, Attempt, Counts, DeadLetter, Run};
+
 pub use crate::engine::{Check, Decision, Done, Door, Explanation, Fact, Verb};
 pub use crate::master::KeyVerb;
 

@@ -15,6 +15,7 @@ mod deliver;
 mod dispatch;
 mod explain;
 mod metrics;
+mod neighbours;
 mod pace;
 mod reboot;
 mod retention;
@@ -57,6 +58,7 @@ pub(crate) struct Engine {
     wake: Notify,
     /// Questions that are out: what the answers mean
     questions: Mutex<HashMap<ActionId, silence::Question>>,
+    others: neighbours::Others,
     pub(crate) metrics: Metrics,
     started: Timestamp,
 }
@@ -77,6 +79,7 @@ impl Engine {
             back: Mutex::default(),
             wake: Notify::new(),
             questions: Mutex::default(),
+            others: neighbours::Others::default(),
             metrics: Metrics::default(),
             started: now,
         }

@@ -56,6 +56,7 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
         (Config { publish_port: publish_address.port(), ret_port: return_address.port(), ..config }, Tasks::new());
     let (master, publish_queue) = Master::assemble(config, store, rsa, keys, tasks.clone()).await?;
     let serial = master.store.reserve(Counter::Serial, SERIALS).await?;
+    master.join_servers().await?;
 
     let replier = Replier::new(options, Arc::new(Requests(master.clone())));
     let stop = tasks.stop_token();
@@ -74,6 +75,7 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     tasks.spawn(Kind::Essential, "presence events", master.clone().keep_presence_told());
     tasks.spawn(Kind::Essential, "dispatcher", master.clone().keep_dispatching());
     tasks.spawn(Kind::Essential, "watch over the silent", master.clone().keep_watch());
+    tasks.spawn(Kind::Essential, "other servers", master.clone().keep_in_touch());
     tasks.spawn(Kind::Essential, "retention", master.clone().keep_forgetting());
     Ok(Server { app: App { master, publisher, started }, tasks, publish_address, return_address, _lock: lock })
 }

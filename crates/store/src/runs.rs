@@ -89,8 +89,10 @@ const ONE: &str = select!("WHERE r.action = ?1 AND r.minion = ?2");
 pub(crate) const OF_ACTION: &str = select!("WHERE r.action = ?1 AND r.minion > ?2 ORDER BY r.minion LIMIT ?3");
 pub(crate) const IN_STATE: &str =
     select!("WHERE r.action = ?1 AND r.minion > ?2 AND r.state = ?4 ORDER BY r.minion LIMIT ?3");
-pub(crate) const DUE: &str =
-    select!("WHERE r.action = ?1 AND r.state = 'queued' AND r.due <= ?2 ORDER BY r.due, r.minion LIMIT ?3");
+pub(crate) const DUE: &str = select!(
+    "WHERE r.action = ?1 AND r.state = 'queued' AND r.due <= ?2 AND (r.due, r.minion) > (?4, ?5) \
+             ORDER BY r.due, r.minion LIMIT ?3"
+);
 pub(crate) const NEXT_DUE: &str =
     "SELECT min(r.due) FROM runs r WHERE r.action = ?1 AND r.state = 'queued' AND r.due IS NOT NULL";
 pub(crate) const IN_PROGRESS: &str = select!(
@@ -135,7 +137,20 @@ impl Store {
 
     /// Queued runs of an action that may be taken now, the one that is due longest first.
     pub async fn due_runs(&self, action: ActionId, now: Timestamp, limit: usize) -> Result<Vec<Run>> {
-        self.list_runs(DUE, params![action, now, limit]).await
+        self.due_runs_after(action, now, None, limit).await
+    }
+
+    /// Those of them that come after this one.
+    pub async fn due_runs_after(
+        &self,
+        action: ActionId,
+        now: Timestamp,
+        after: Option<&Run>,
+        limit: usize,
+    ) -> Result<Vec<Run>> {
+        let due = after.and_then(|run| run.due).unwrap_or(Timestamp(i64::MIN));
+        let minion = after.map_or("", |run| run.minion.as_str());
+        self.list_runs(DUE, params![action, now, limit, due, minion]).await
     }
 
     /// When the next queued run of an action may be taken, if any will be without being released.

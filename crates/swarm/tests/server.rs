@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that meets the unexpected fails its test")]
 
+use saltern_core::action::Policy;
 use saltern_core::ids::Jid;
 use saltern_core::target::{Target, TargetType};
 use saltern_core::value::{Map, Value};
@@ -69,16 +70,18 @@ impl House {
             funs: vec![fun.into()],
             args: Vec::new(),
             kwargs: Map::new(),
-            ack: None,
+            policy: Policy::default(),
+            due: None,
+            deadline: None,
             metadata: None,
             ret: String::new(),
         };
-        self.app().run(&caller(), request).await.unwrap().jid
+        self.app().run(&caller(), request).await.unwrap().jid.unwrap()
     }
 }
 
 fn caller() -> Caller {
-    Caller { who: "tester".into(), origin: "test".into() }
+    Caller::administrator("tester", "test")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

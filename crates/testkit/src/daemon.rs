@@ -105,6 +105,22 @@ impl Daemon {
         }
     }
 
+    /// Lets the process and its group stand still where they are: their connections stay open and nobody reads them.
+    pub fn suspend(&self) {
+        self.signal_group(Signal::STOP);
+    }
+
+    /// Lets them go on after [`Daemon::suspend`].
+    pub fn resume(&self) {
+        self.signal_group(Signal::CONT);
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        if self.reaped.is_none() {
+            let _ = kill_process_group(self.group, signal);
+        }
+    }
+
     /// Everything it has written so far.
     pub fn log(&self) -> String {
         let read = |path: &PathBuf| std::fs::read(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The verbs behind the Makefile: run, check, test, bench, setup.
+//! The verbs behind the Makefile: run, check, test, chaos, bench, setup.
 //!
 //! One command per need, and continuous integration uses the same ones. `phases` runs a list of phases and reports on
 //! it, `plan` says which phases a verb has, `setup` installs what the slow ones need, `tidy` holds the house rules that no
@@ -20,6 +20,7 @@ const HELP: &str = "\
 make run           build it, then a server and three minions on .data/, loopback only; Ctrl-C stops it
 make check         the fast loop: format, clippy, unit tests; neither Salt nor PostgreSQL nor a network
 make test          everything: setup, format, clippy, all tests on SQLite and PostgreSQL, fuzzing, stock minions
+make chaos         the crash test and the crowd tests at full size, with a table of what became of every run (5 minutes)
 make bench         the stock salt-master and this server under the same load; writes docs/benchmarks.md (15 minutes)
 make setup         only the installations: PostgreSQL, and Salt 3006, 3007 and 3008 in a cache outside the tree
 make clean-cache   remove what `make setup` keeps in that cache
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         "run" => serve::run().map(|()| true),
         "check" => plan::check(chosen),
         "test" => plan::test(chosen),
+        "chaos" => plan::chaos(chosen),
         "bench" => bench::run(chosen).map(|()| true),
         "setup" => setup::setup().map(|()| true),
         "clean-cache" => setup::clean_cache().map(|()| true),

@@ -1,4 +1,4 @@
-//! Which phases `check` and `test` have.
+//! Which phases `check`, `test` and `chaos` have.
 
 use std::path::Path;
 use std::process::Command;
@@ -55,6 +55,15 @@ pub(crate) fn test(chosen: &[String]) -> Result<bool> {
         Phase { name: "e2e", work: Work::Commands(end_to_end) },
     ];
     phases::run("test", phases, chosen)
+}
+
+/// The crash test and the crowd tests at full size; `test` has their short forms.
+pub(crate) fn chaos(chosen: &[String]) -> Result<bool> {
+    // One after the other, since they are timed, and with their tables shown.
+    let mut tests = cargo(&["test", "--package", "saltern-e2e", "--test", "chaos", "--no-fail-fast", "--"]);
+    tests.args(["--nocapture", "--test-threads=1"]).env("SALTERN_TESTS", "full").env("SALTERN_CHAOS", "long");
+    let work = Work::Commands(vec![cargo(&["build", "--package", "saltern"]), tests]);
+    phases::run("chaos", vec![Phase { name: "chaos", work }], chosen)
 }
 
 fn fmt() -> Phase {

@@ -55,7 +55,7 @@ enum Verb {
         #[command(flatten)]
         id: Id,
     },
-    Create(create::Args),
+    Create(Box<create::Args>),
     Runs(show::RunsArgs),
     /// Explain why a run stands where it stands; without a minion, all runs in groups
     Explain {
@@ -162,7 +162,7 @@ pub(crate) async fn run(args: Args, client: Client) -> Result<ExitCode, Failure>
     let (verb, request) = match args.verb {
         Verb::List(args) => return list::run(args, client, format).await,
         Verb::Show { id } => return show::run(client, id.id, format).await,
-        Verb::Create(args) => return create::run(args, client, format).await,
+        Verb::Create(args) => return create::run(&args, client, format).await,
         Verb::Runs(args) => return show::runs(args, client, format).await,
         Verb::Explain { id, minion } => return explain::run(client, id.id, minion.as_deref(), format).await,
         Verb::Types(args) => return types::run(args, client, format).await,

@@ -97,9 +97,10 @@ impl Master {
         let ready = |member: &&Arc<Member>| {
             is_due
                 && self.is_there(member)
+                && !self.engine.is_elsewhere(&member.id)
                 && !self.is_on_its_way(member, interactive, now)
                 // A reboot is proven by another boot id, so the present one has to be known.
-                && !(request.ends_by_boot() && member.facts().boot_id.is_none())
+                && !(request.ends_by_boot() && member.facts().current_boot().is_none())
                 && self.windows.opening(&member.id, request.is_restricted(), now) == Opening::Open
         };
         let candidates: Vec<&Arc<Member>> = members.iter().filter(ready).collect();
@@ -180,6 +181,7 @@ impl Master {
         }
         let sent: Vec<Arc<Member>> = candidates.into_iter().take(granted).cloned().collect();
         self.engine.metrics.note_queued(runs.len() - sent.len());
+        self.engine.metrics.note_started(sent.len(), false);
         if !internal {
             self.track(&work, &sent, jid, now, 1);
         }
@@ -187,6 +189,9 @@ impl Master {
             self.engine.await_turn(&work, due);
         }
         if let (Some(jid), false) = (jid, sent.is_empty()) {
+            if work.ends_by_boot() {
+                self.keep_boot_ids(action, &sent).await?;
+            }
             let names: BTreeSet<&MinionId> = sent.iter().map(|member| &member.id).collect();
             let others: Vec<MinionId> = minions.iter().filter(|minion| !names.contains(minion)).cloned().collect();
             let others = Some(others.as_slice());
@@ -300,38 +305,16 @@ impl Master {
     /// Reads back what was in progress when the server last stopped.
     async fn recover(self: &Arc<Self>) -> Result<(), Error> {
         const PAGE: usize = 1_000;
-        let (mut after, mut works) = (None, BTreeMap::new());
+        let mut after = None;
         loop {
             let page = self.store.runs_in_progress(after.clone(), PAGE).await?;
             let Some((action, run)) = page.last() else { break };
             after = Some((run.minion.clone(), *action));
             let last = page.len() < PAGE;
             for (action, run) in page {
-                let Some(jid) = run.jid else { continue };
-                if let std::collections::btree_map::Entry::Vacant(slot) = works.entry(action) {
-                    let Some(row) = self.store.action(action).await? else { continue };
-                    slot.insert(Work::read(&row)?);
+                if !self.engine.is_elsewhere(&run.minion) {
+                    self.restore(action, run).await?;
                 }
-                let Some(work) = works.get(&action).filter(|work| !work.internal) else { continue };
-                let member = self.member(run.minion.as_str());
-                let acks = member.is_some_and(|member| self.expects_ack(work, &member));
-                let started = self.engine.started;
-                let sent = run.sent.unwrap_or(started);
-                let tracked = Tracked {
-                    jid,
-                    sent,
-                    delivered: started,
-                    deliveries: run.deliveries,
-                    picked_up: run.picked_up,
-                    heard: started,
-                    asked: None,
-                    strikes: 0,
-                    unanswered: 0,
-                    acks,
-                    recovered: true,
-                    stopping: false,
-                };
-                self.engine.tracker().restore(work, run.minion, tracked);
             }
             if last {
                 break;
@@ -340,8 +323,39 @@ impl Master {
         self.find_waiting().await
     }
 
+    /// Takes a run into care that is in progress according to the tables. Whether it was published is not known.
+    pub(super) async fn restore(self: &Arc<Self>, action: ActionId, run: Run) -> Result<(), Error> {
+        let (Some(jid), RunState::Sent | RunState::PickedUp) = (run.jid, run.state) else { return Ok(()) };
+        let Some(known) = self.known_job(jid).await? else { return Ok(()) };
+        if known.work.internal || known.work.id != action {
+            return Ok(());
+        }
+        let member = self.member(run.minion.as_str());
+        let acks = member.is_some_and(|member| self.expects_ack(&known.work, &member));
+        let now = clock::now();
+        let tracked = Tracked {
+            jid,
+            sent: run.sent.unwrap_or(now),
+            delivered: now,
+            deliveries: run.deliveries,
+            picked_up: run.picked_up,
+            heard: now,
+            asked: None,
+            strikes: 0,
+            unanswered: 0,
+            acks,
+            recovered: true,
+            stopping: false,
+        };
+        let mut tracker = self.engine.tracker();
+        if tracker.get_mut(action, &run.minion).is_none() {
+            tracker.restore(&known.work, run.minion, tracked);
+        }
+        Ok(())
+    }
+
     /// Looks in the tables for actions with queued runs: whatever was missed is found here.
-    async fn find_waiting(self: &Arc<Self>) -> Result<(), Error> {
+    pub(super) async fn find_waiting(self: &Arc<Self>) -> Result<(), Error> {
         const PAGE: usize = 500;
         let (mut after, mut queued) = (ActionId(0), 0);
         loop {
@@ -405,6 +419,7 @@ impl Master {
 
     /// Minions have come back: what was held for them is due.
     async fn welcome(self: &Arc<Self>, minions: BTreeSet<MinionId>) -> Result<(), Error> {
+        self.adopt(&minions).await?;
         for action in self.store.release(minions.into_iter().collect(), clock::now()).await? {
             lock(&self.engine.woken).insert(action);
         }
@@ -451,8 +466,7 @@ impl Master {
             self.store.mark_waiting(work.id, WaitingFor::Due, what).await?;
             return Ok(if rated { soon } else { Some(now.plus(SWEEP)) });
         }
-        let due = self.store.due_runs(work.id, now, granted).await?;
-        let all_seen = due.len() < granted;
+        let (due, all_seen) = self.due_here(work.id, granted, now).await?;
         let used = self.start(work, row.jid, due, now).await;
         let spare = granted - used.as_ref().map_or(0, |used| *used);
         self.engine.tracker().unreserve(work.policy.interactive, spare);
@@ -461,9 +475,30 @@ impl Master {
             self.store.mark_late(work.id).await?;
         }
         if all_seen {
-            return Ok(self.store.next_due(work.id).await?.map(|next| next.max(now.plus(BETWEEN_ROUNDS))));
+            // What is due and was not taken is another server's.
+            let pause = if self.engine.is_shared() { Duration::from_secs(1) } else { BETWEEN_ROUNDS };
+            return Ok(self.store.next_due(work.id).await?.map(|next| next.max(now.plus(pause))));
         }
         Ok(Some(now))
+    }
+
+    /// Due runs of minions that this server can reach, and whether that were all there are.
+    async fn due_here(&self, action: ActionId, wanted: usize, now: Timestamp) -> Result<(Vec<Run>, bool), Error> {
+        let mut due = self.store.due_runs(action, now, wanted).await?;
+        let mut all_seen = due.len() < wanted;
+        if !self.engine.is_shared() {
+            return Ok((due, all_seen));
+        }
+        let mut last = due.last().cloned();
+        due.retain(|run| !self.engine.is_elsewhere(&run.minion));
+        while !all_seen && due.len() < wanted {
+            let more = self.store.due_runs_after(action, now, last.as_ref(), wanted).await?;
+            all_seen = more.len() < wanted;
+            last = more.last().cloned();
+            due.extend(more.into_iter().filter(|run| !self.engine.is_elsewhere(&run.minion)));
+        }
+        due.truncate(wanted);
+        Ok((due, all_seen))
     }
 
     /// Claims and publishes these runs, as far as their minions are there; tells how many took a place.
@@ -513,7 +548,7 @@ impl Master {
             let look = until.unwrap_or_else(|| now.plus(Duration::from_secs(30)));
             return Some(Input::Wait(WaitingFor::Window, Some(look)));
         }
-        if work.ends_by_boot() && member.facts().boot_id.is_none() {
+        if work.ends_by_boot() && member.facts().current_boot().is_none() {
             self.ask_boot_ids(vec![run.minion.clone()]);
             return Some(Input::Wait(WaitingFor::Facts, Some(now.plus(Duration::from_secs(5)))));
         }

@@ -16,7 +16,7 @@ impl Master {
     /// Keeps with each run which boot it was sent to.
     pub(super) async fn keep_boot_ids(&self, action: ActionId, members: &[Arc<Member>]) -> Result<(), Error> {
         for member in members {
-            let Some(boot) = member.facts().boot_id.clone() else { continue };
+            let Some(boot) = member.facts().current_boot().map(str::to_owned) else { continue };
             self.store
                 .set_evidence(action, member.id.clone(), serde_json::json!({ "boot_id": boot }).to_string())
                 .await?;
@@ -37,11 +37,12 @@ impl Master {
         }
         let is_news = {
             let mut facts = member.facts();
-            let is_news = facts.boot_id.as_deref() != Some(boot);
-            if is_news {
-                facts.boot_id = Some(boot.to_owned());
+            let is_news = facts.current_boot() != Some(boot);
+            facts.boot_told = Some(now);
+            if facts.boot_id.as_deref() != Some(boot) {
                 // Whatever asked for a reboot has had it.
-                facts.reboot_needed = None;
+                facts.reboot_needed = facts.reboot_needed.filter(|_| facts.boot_id.is_none());
+                facts.boot_id = Some(boot.to_owned());
                 facts.dirty = true;
             }
             is_news

@@ -164,7 +164,15 @@ impl Master {
         }
         let outcomes = self.store.transit(transitions.clone()).await?;
         for (transition, outcome) in transitions.iter().zip(outcomes) {
-            self.consequences(transition.action, &transition.minion, &outcome, transition.at);
+            let Transition { action, minion, at, .. } = transition;
+            self.consequences(*action, minion, &outcome, *at);
+            // Nothing came of it: somebody else was first, perhaps another server.
+            if outcome == Outcome::Nothing && self.engine.tracker().get_mut(*action, minion).is_some() {
+                let run = self.store.run(*action, minion).await?;
+                if run.is_none_or(|run| !matches!(run.state, RunState::Sent | RunState::PickedUp)) {
+                    self.engine.ended(*action, minion, *at);
+                }
+            }
         }
         Ok(())
     }

@@ -76,6 +76,14 @@ impl KeyBook {
         keys.values().filter(|key| key.state == KeyState::Unaccepted).count()
     }
 
+    /// Takes what the store says now; gives the ids that are accepted, with their keys.
+    fn replace(&self, keys: Vec<Key>) -> Vec<(MinionId, String)> {
+        let fresh = Self::new(keys);
+        let fresh = std::mem::take(&mut *fresh.keys.write().unwrap_or_else(PoisonError::into_inner));
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        self.accepted()
+    }
+
     fn apply(&self, put: &[KeyEntry], remove: &[(MinionId, KeySlot)]) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         for place in remove {
@@ -88,6 +96,22 @@ impl KeyBook {
 }
 
 impl Master {
+    /// Another server has decided about keys: who is accepted there is accepted here, who is not is not.
+    pub(crate) async fn read_keys_again(&self) -> Result<(), Error> {
+        let _turn = self.keys.deciding.lock().await;
+        let (keys, known) = (self.store.keys().await?, self.store.minions().await?);
+        let known: BTreeMap<_, _> = known.into_iter().map(|minion| (minion.id.clone(), minion)).collect();
+        let accepted: BTreeMap<MinionId, String> = self.keys.replace(keys).into_iter().collect();
+        let now = clock::now();
+        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
+        members.retain(|id, member| accepted.get(id).is_some_and(|pem| *pem == member.pem));
+        for (id, pem) in accepted {
+            let known = known.get(&id);
+            members.entry(id.clone()).or_insert_with(|| Arc::new(Member::new(id, pem, known, now)));
+        }
+        Ok(())
+    }
+
     /// Carries out an operator's decision; returns the ids it applied to.
     pub(crate) async fn decide_keys(
         &self,

@@ -56,8 +56,9 @@ pub(crate) struct Facts {
     pub(crate) sign_in_logged: Option<Timestamp>,
     /// When it last signed in, since the server started
     pub(crate) signed_in: Option<Timestamp>,
-    /// Which boot its machine is on, as far as it was told
+    /// Which boot its machine was on when it last told, and when that was
     pub(crate) boot_id: Option<String>,
+    pub(crate) boot_told: Option<Timestamp>,
     /// Whether it says that its machine has to be rebooted
     pub(crate) reboot_needed: Option<bool>,
     /// When it was last sent the executor for acknowledgements
@@ -96,6 +97,7 @@ impl Member {
             sign_in_logged: None,
             signed_in: None,
             boot_id: known.and_then(|minion| minion.boot_id.clone()),
+            boot_told: None,
             reboot_needed: known.and_then(|minion| minion.reboot_needed),
             sync_asked: None,
             dirty: known.is_none(),
@@ -240,6 +242,12 @@ impl Member {
 }
 
 impl Facts {
+    /// The boot its machine is on. Nothing if it has signed in since it was told: it may have been rebooted.
+    pub(crate) fn current_boot(&self) -> Option<&str> {
+        let is_current = self.boot_told.is_some_and(|told| self.signed_in.is_none_or(|signed_in| told >= signed_in));
+        self.boot_id.as_deref().filter(|_| is_current)
+    }
+
     /// Whether these are its grains already.
     pub(crate) fn has_grains(&self, grains: &Arc<Body>) -> bool {
         self.grains.as_ref() == Some(grains)

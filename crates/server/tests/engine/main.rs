@@ -16,6 +16,7 @@ mod offline;
 mod pace;
 mod reboot;
 mod schedule;
+mod servers;
 mod sight;
 mod verbs;
 mod ward;

@@ -97,6 +97,12 @@ impl House {
 
     /// Kills the server as far as a process can kill a part of itself: nothing is finished, saved or said.
     pub(crate) async fn crash(&mut self) {
+        self.kill().await;
+        self.reopen().await;
+    }
+
+    /// The same, and it does not come back.
+    pub(crate) async fn kill(&mut self) {
         let (server, runtime) = self.running.take().unwrap();
         tokio::task::spawn_blocking(move || {
             runtime.shutdown_timeout(PATIENCE);
@@ -104,7 +110,6 @@ impl House {
         })
         .await
         .unwrap();
-        self.reopen().await;
     }
 
     async fn reopen(&mut self) {
@@ -186,6 +191,8 @@ impl House {
             let mut honest = FakeMinion::accepted(self.requests, "honest").await;
             honest.subscribe().await;
             self.subscribed().await;
+            // A sign-in proves nothing: who was away is back with its first request in its session, as every minion sends one.
+            honest.request("_file_envs", ()).await;
             let jid = self.ping(&["honest"]).await;
             let job = honest.next_job().await;
             assert_eq!(job.jid, jid);

@@ -78,7 +78,11 @@ async fn a_return_that_comes_twice_is_one_return_and_one_event() {
     let before = house.rows();
     minion.return_for(&job, "second").await;
     assert_eq!(house.rows(), before);
-    assert_eq!(house.tags_after(last).await, [format!("salt/job/{}/ret/a", job.jid)]);
+    // The action ends with its only run, and ends once.
+    assert_eq!(
+        house.tags_after(last).await,
+        [format!("salt/job/{}/ret/a", job.jid), "saltern/action/1/ended".to_owned()]
+    );
     assert_eq!(house.app().job(job.jid).await.unwrap().returns[0].value, Value::from("first"));
 }
 

@@ -41,7 +41,11 @@ async fn returns_count_once_and_from_their_minion_only() {
     b.return_for(&job, "forged").await;
     a.return_for(&job, "first").await;
     a.return_for(&job, "second").await;
-    assert_eq!(house.tags_after(last).await, [format!("salt/job/{}/ret/a", job.jid)]);
+    // The action ends with its only run, and ends once.
+    assert_eq!(
+        house.tags_after(last).await,
+        [format!("salt/job/{}/ret/a", job.jid), "saltern/action/1/ended".to_owned()]
+    );
     let returns = house.app().job(job.jid).await.unwrap().returns;
     assert_eq!(returns.iter().map(|returned| returned.value.clone()).collect::<Vec<_>>(), [Value::from("first")]);
 }

@@ -141,3 +141,11 @@ CREATE TABLE dead_letters (
 
 -- The server's own actions are forgotten sooner than others.
 CREATE INDEX actions_housekeeping ON actions (ended) WHERE internal = 1 AND ended IS NOT NULL;
+
+-- Servers that share this database, and whose minions are whose.
+CREATE TABLE servers (
+    place BIGINT NOT NULL PRIMARY KEY,
+    name  TEXT NOT NULL,
+    beat  BIGINT NOT NULL
+);
+ALTER TABLE minions ADD COLUMN server BIGINT;

@@ -22,7 +22,7 @@ use crate::teller::Teller;
 use crate::{Error, Options, Result, counts};
 use futures_util::future::{LocalBoxFuture, try_join_all};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 
 /// A write. It may be applied twice (the second time after a roll-back), so it must not consume itself.
@@ -190,6 +190,9 @@ enum Blame {
     Database,
 }
 
+/// Time between two looks at what other servers have committed, where there may be some.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// How often is tried what failed through no fault of its own.
 const TRIES: usize = 10;
 
@@ -207,6 +210,12 @@ impl Committer {
                     if taken == 0 {
                         return self.connection.finish();
                     }
+                }
+                // What other servers have committed is heard of by looking.
+                () = tokio::time::sleep(LOOK), if matches!(self.connection, Connection::Postgres(_)) => {
+                    self.uncertain = true;
+                    self.tell(Vec::new()).await;
+                    continue;
                 }
             }
             self.settle(&mut group).await;
@@ -259,7 +268,8 @@ impl Committer {
 
     /// Hands committed events to the listeners: in the order of their numbers, each once.
     async fn tell(&mut self, mut log: Vec<Event>) {
-        let Some(last) = log.last().map(|event| event.number) else { return };
+        // Numbers have no gaps: what is missing was committed by another server.
+        self.uncertain |= log.first().is_some_and(|event| event.number != self.told + 1);
         if self.uncertain {
             match self.connection.events_after(self.told).await {
                 Ok(events) => log = events,
@@ -268,7 +278,8 @@ impl Committer {
             }
             self.uncertain = false;
         }
-        self.told = log.last().map_or(last, |event| event.number);
+        let Some(last) = log.last().map(|event| event.number) else { return };
+        self.told = last;
         // No listener is not an error: the log is in the database.
         let _ = self.feed.send(log.into());
     }

@@ -7,12 +7,13 @@ use crate::fixtures::{
 use saltern_core::action::{Offline, Policy};
 use saltern_core::ids::ActionId;
 use saltern_core::run::{Input, RunState, WaitingFor};
-use saltern_store::{Action, ActionFilter, ActionPage, Counts, NewAction, NewWork, Paused, Store};
+use saltern_store::{Action, ActionFilter, ActionPage, Counts, Error, NewAction, NewRun, NewWork, Paused, Store};
 
 on_both_databases! {
     an_action_reads_back_as_it_was_stored,
     an_action_without_runs_has_ended,
     what_is_still_queued_has_no_job,
+    a_run_that_cannot_begin_so_is_refused,
     actions_come_newest_first_in_pages,
     lists_can_be_narrowed,
     archived_actions_are_listed_apart,
@@ -63,6 +64,20 @@ async fn what_is_still_queued_has_no_job(database: Database) {
     assert_eq!((waiting.jid, waiting.sent), (None, None));
     assert_eq!(stored(&store, id).await.jid, None);
     assert!(store.jobs_of(id).await.unwrap().is_empty());
+}
+
+async fn a_run_that_cannot_begin_so_is_refused(database: Database) {
+    let store = database.open().await;
+    let began = |state, new: NewWork| {
+        let runs = new.runs.into_iter().map(|run| NewRun { state, ..run }).collect();
+        NewWork { runs, job: new.job, action: new.action, events: new.events, audit: new.audit }
+    };
+    let sent_by_nobody = began(RunState::Sent, queued(1, &["web1"]));
+    for new in [sent_by_nobody, began(RunState::Completed, work(2, &["web1"]))] {
+        let refused = store.create(new).await;
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    }
+    assert_eq!(store.action(ActionId(1)).await.unwrap(), None);
 }
 
 async fn actions_come_newest_first_in_pages(database: Database) {

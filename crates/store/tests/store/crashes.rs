@@ -141,6 +141,10 @@ async fn look(store: &Store, acknowledged: &BTreeSet<String>) {
         let returns = store.returns(stored.jid, "", ALL).await.unwrap();
         let ended = runs.iter().filter(|run| run.ended.is_some()).count();
         assert_eq!(ended, returns.len(), "a return of job {n} and its run come together");
+        let counts = store.action(stored.action).await.unwrap().unwrap().counts;
+        let counted = (counts.total, counts.completed, counts.open());
+        let found = (runs.len() as i64, ended as i64, (runs.len() - ended) as i64);
+        assert_eq!(counted, found, "the counts of job {n} come with its runs");
         let told = events.contains_key(format!("job/{n}/ret/web1").as_str());
         assert_eq!(returns.len(), usize::from(told), "a return of job {n} and its event come together");
     }

@@ -16,6 +16,7 @@ on_both_databases! {
     a_group_is_no_larger_than_it_may_be,
     a_write_that_fails_does_not_take_its_neighbours_with_it,
     a_full_queue_makes_the_senders_wait,
+    commits_are_counted_by_time_and_size,
     several_servers_on_one_database_lose_nothing,
 }
 
@@ -102,6 +103,23 @@ async fn a_full_queue_makes_the_senders_wait(database: Database) {
     held.release().await;
     futures_util::future::try_join_all(writes).await.unwrap();
     assert_eq!((store.backlog(), all_tags(&store).await.len()), (0, 51));
+}
+
+async fn commits_are_counted_by_time_and_size(database: Database) {
+    let store = database.open().await;
+    let held = Held::hold(&database, &store).await;
+    let mut writes: Vec<_> = (0..40).map(|n| Box::pin(store.log_events(vec![event(&n.to_string())]))).collect();
+    for write in &mut writes {
+        let _ = futures_util::poll!(write);
+    }
+    held.release().await;
+    futures_util::future::try_join_all(writes).await.unwrap();
+    let stats = store.commit_stats();
+    assert_eq!((stats.commits, stats.writes), (2, 41));
+    let sizes: Vec<_> = stats.group_size.iter().filter(|bucket| bucket.count > 0).collect();
+    assert_eq!(sizes.iter().map(|bucket| (bucket.upto, bucket.count)).collect::<Vec<_>>(), [(1.0, 1), (50.0, 1)]);
+    assert_eq!(stats.latency.iter().map(|bucket| bucket.count).sum::<u64>(), 2);
+    assert!(stats.seconds_total > 0.0);
 }
 
 async fn several_servers_on_one_database_lose_nothing(database: Database) {

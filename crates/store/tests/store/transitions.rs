@@ -81,7 +81,7 @@ async fn every_transition_is_what_step_decides(database: Database) {
             let what = format!("{way:?}, {input:?}, {policy:?}");
             let wanted = step(&reached.before.standing(), input, &policy, at(NOW));
             let told = store.transit(vec![transition(NOW, reached.action, "web1", input)]).await.unwrap();
-            assert_eq!(told, [wanted.clone()], "{what}");
+            assert_eq!(told, std::slice::from_ref(&wanted), "{what}");
             check(&store, &reached, &wanted, &what).await;
         })
         .await;

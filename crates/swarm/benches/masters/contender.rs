@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use saltern_api::client::{Client, Endpoint};
 use saltern_api::shape::{Functions, RunRequest};
+use saltern_core::action::Policy;
 use saltern_core::value::Value;
 use saltern_testkit::daemon::Daemon;
 use saltern_testkit::installed::{Line, Salt};
@@ -98,10 +99,13 @@ impl Contender {
                     arg: Vec::new(),
                     kwarg: Value::Nil,
                     ack: None,
+                    policy: Policy::default(),
+                    due: None,
+                    deadline: None,
                     metadata: Value::Nil,
                     ret: String::new(),
                 };
-                Ok(client.run(&request).await?.jid)
+                client.run(&request).await?.jid.context("a job that is due has an id")
             }
         }
     }

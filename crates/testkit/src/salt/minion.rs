@@ -86,6 +86,20 @@ impl StockMinion {
         }
     }
 
+    /// Lets it stand still with its connections open, as a machine that swaps itself to death does.
+    pub fn suspend(&self) {
+        if let Some(daemon) = &self.daemon {
+            daemon.suspend();
+        }
+    }
+
+    /// Lets it go on after [`StockMinion::suspend`].
+    pub fn resume(&self) {
+        if let Some(daemon) = &self.daemon {
+            daemon.resume();
+        }
+    }
+
     /// Stops it and starts it again.
     pub async fn restart(&mut self) {
         self.stop().await;

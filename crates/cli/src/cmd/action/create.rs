@@ -53,7 +53,7 @@ const EXAMPLES: &str = "\
 Examples:
   saltern action create package_install -G os:Debian packages=vim,git
   saltern action create script web1 body=@cleanup.sh timeout=600
-  saltern action create states '*' states=nginx test=true
+  saltern action create states '*' mods=nginx test=true
   saltern action create package_update 'web*' --at '2026-12-01 04:00' --zone Europe/Berlin
   saltern action create reboot '*' --wave 1:10m --wave 100% --batch 10% --max-failures 3
   saltern action create function db1 fun=test.ping --when-back --deadline 7d";
@@ -77,7 +77,7 @@ impl Args {
     }
 }
 
-pub(super) async fn run(args: Args, client: &Client, format: Format) -> Result<ExitCode, Failure> {
+pub(super) async fn run(args: &Args, client: &Client, format: Format) -> Result<ExitCode, Failure> {
     let now = clock::now();
     let request = args.request(now)?;
     let created = client.create_action(&request).await?;

@@ -6,6 +6,7 @@
 //! A new file of tests gets a `[[test]]` entry in `Cargo.toml`. A test that needs minions begins with
 //! `let Some(fleet) = Fleet::start("", &[]).await else { return };`: where Salt is not installed it is skipped aloud.
 
+pub mod field;
 pub mod native;
 pub mod tree;
 

@@ -68,11 +68,8 @@ impl NativeMinion {
 
     /// Makes the boot id of the next start another one.
     pub fn next_boot(&self) {
-        use std::time::{SystemTime, UNIX_EPOCH};
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
+        let id = std::fs::read("/proc/sys/kernel/random/uuid").expect("Linux makes one at each read");
         let (new, boot_id) = (self.file("boot_id.new"), self.file("boot_id"));
-        let id = format!("{now:032x}");
-        let id = format!("{}-{}-{}-{}-{}\n", &id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]);
         // Another file: the one that is mounted stays what it is until the next start.
         std::fs::write(&new, id).and_then(|()| std::fs::rename(&new, &boot_id)).expect("the folder is ours");
     }

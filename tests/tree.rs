@@ -3,6 +3,7 @@
 use saltern_testkit::scratch::Scratch;
 
 /// The tree on disk, and the configuration that serves it.
+#[derive(Debug)]
 pub struct Tree {
     scratch: Scratch,
 }

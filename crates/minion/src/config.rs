@@ -26,6 +26,8 @@ pub struct Config {
     pub grains: Map,
     /// Mine functions: name to arguments
     pub mine_functions: Map,
+    /// Files whose presence says that the machine has to be rebooted
+    pub reboot_needed_files: Vec<PathBuf>,
     /// The configuration as it was written, for `config.get`
     pub opts: Map,
 }
@@ -41,6 +43,7 @@ const KNOWN: &[&str] = &[
     "max_jobs",
     "grains",
     "mine_functions",
+    "reboot_needed_files",
 ];
 
 impl Config {
@@ -72,6 +75,13 @@ impl Config {
             Some(Value::Map(map)) => Ok(map.clone()),
             Some(_) => Err(Error::Config(format!("{key} must be a map"))),
         };
+        let reboot_needed_files = match opts.get("reboot_needed_files").filter(|value| !value.is_nil()) {
+            None => crate::reboot_wish::FILES.iter().map(PathBuf::from).collect(),
+            Some(value) => value
+                .as_list()
+                .and_then(|files| files.iter().map(|file| file.as_str().map(PathBuf::from)).collect())
+                .ok_or_else(|| Error::Config("reboot_needed_files must be a list of paths".into()))?,
+        };
         let id = text("id").unwrap_or_else(host_name);
         let id = MinionId::new(&id).map_err(|error| Error::Config(format!("id {id:?}: {error}")))?;
         let max_jobs =
@@ -88,6 +98,7 @@ impl Config {
                 .ok_or_else(|| Error::Config("max_jobs must be a number above 0".into()))?,
             grains: map("grains")?,
             mine_functions: map("mine_functions")?,
+            reboot_needed_files,
             opts,
         };
         Ok(config)

@@ -17,6 +17,7 @@ pub mod grains;
 mod jobs;
 mod link;
 mod minion;
+mod reboot_wish;
 
 pub use config::Config;
 pub use error::Error;

@@ -4,11 +4,13 @@ use crate::files::replace_file;
 use crate::functions::{Context, Outcome};
 use crate::jobs::{JobHandle, Runner};
 use crate::link::{Link, Serials, Session, is_elsewhere_better};
+use crate::reboot_wish::{self, RebootWish};
 use crate::{Config, Error, clock, grains};
 use saltern_core::event::tag;
 use saltern_core::value::{Map, Value};
 use saltern_wire::crypto::PrivateKey;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +30,9 @@ pub struct Minion {
     link: Link,
     context: Context,
     has_other_masters: bool,
+    /// Whether it was connected once: before that there is nobody to tell anything
+    is_up: AtomicBool,
+    reboot_needed_files: Vec<PathBuf>,
 }
 
 impl Minion {
@@ -38,7 +43,14 @@ impl Minion {
         let context = context(&config, Some(link.clone()));
         let has_other_masters = config.masters.len() > 1;
         let runner = Runner::open(&config, context.clone(), link.clone())?;
-        Ok(Self { runner: Arc::new(runner), link, context, has_other_masters })
+        Ok(Self {
+            runner: Arc::new(runner),
+            link,
+            context,
+            has_other_masters,
+            is_up: AtomicBool::new(false),
+            reboot_needed_files: config.reboot_needed_files,
+        })
     }
 
     /// Runs until `stop`. Jobs under way are left to end with the process; the ledger knows of them.
@@ -51,6 +63,7 @@ impl Minion {
         tokio::select! {
             () = stop.cancelled() => {}
             () = self.stay_connected() => {}
+            () = self.tell_reboot_wishes() => {}
         }
         deliverer.abort();
         Ok(())
@@ -102,6 +115,7 @@ impl Minion {
         self.tell_start().await?;
         *pause = crate::jobs::Backoff::default();
         tracing::info!(master = self.link.master_address(), "connected");
+        self.is_up.store(true, std::sync::atomic::Ordering::Relaxed);
         loop {
             let frame = subscriber.recv().await.map_err(Error::Unreachable)?;
             match self.link.open(frame, serials).await {
@@ -114,6 +128,22 @@ impl Minion {
 
     async fn refresh_pillar(&self) -> Result<(), Error> {
         self.context.refresh_pillar().await
+    }
+
+    /// Tells whether the machine wants a reboot, whenever that changes, once the agent has been up.
+    async fn tell_reboot_wishes(&self) {
+        let mut wish = RebootWish::new(self.reboot_needed_files.clone());
+        loop {
+            tokio::time::sleep(reboot_wish::LOOK).await;
+            if !self.is_up.load(std::sync::atomic::Ordering::Relaxed) {
+                continue;
+            }
+            let Some(needed) = wish.news() else { continue };
+            if let Err(error) = self.link.request(reboot_wish::event(&self.runner.id, needed), PILLAR_PATIENCE).await {
+                tracing::debug!(%error, "it could not be told whether a reboot is needed; it is told later");
+                wish.untold();
+            }
+        }
     }
 
     async fn tell_start(&self) -> Result<(), Error> {

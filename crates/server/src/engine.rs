@@ -41,6 +41,7 @@ use metrics::Metrics;
 use saltern_core::ids::{ActionId, MinionId};
 use saltern_core::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tracker::Tracker;
@@ -56,6 +57,8 @@ pub(crate) struct Engine {
     /// Minions that have come (back)
     back: Mutex<BTreeSet<MinionId>>,
     wake: Notify,
+    /// A place of the server has become free
+    place_freed: AtomicBool,
     /// Questions that are out: what the answers mean
     questions: Mutex<HashMap<ActionId, silence::Question>>,
     others: neighbours::Others,
@@ -68,6 +71,8 @@ pub(crate) struct Engine {
 struct Waiting {
     work: Arc<Work>,
     look: Timestamp,
+    /// Whether it waits for any place of the server to be free
+    for_place: bool,
 }
 
 impl Engine {
@@ -78,6 +83,7 @@ impl Engine {
             woken: Mutex::default(),
             back: Mutex::default(),
             wake: Notify::new(),
+            place_freed: AtomicBool::new(false),
             questions: Mutex::default(),
             others: neighbours::Others::default(),
             metrics: Metrics::default(),
@@ -101,18 +107,20 @@ impl Engine {
         self.wake.notify_one();
     }
 
-    /// A run that was in progress has ended, or waits again.
-    pub(crate) fn ended(&self, action: ActionId, minion: &MinionId, now: Timestamp) {
-        if self.tracker().remove(action, minion, now) {
+    /// A run that was in progress has ended, or waits again; tells whether it was the last of a batch that is under way.
+    pub(crate) fn ended(&self, action: ActionId, minion: &MinionId, now: Timestamp) -> bool {
+        let (freed, is_last_of_batch) = self.tracker().remove(action, minion, now);
+        if freed {
             let mut waiting = lock(&self.waiting);
             if let Some(waiting) = waiting.get_mut(&action) {
                 waiting.look = waiting.look.min(now);
-                self.wake.notify_one();
-            } else if !waiting.is_empty() {
-                // A place of the server is free.
+            }
+            if !waiting.is_empty() {
+                self.place_freed.store(true, Ordering::Relaxed);
                 self.wake.notify_one();
             }
         }
+        is_last_of_batch
     }
 }
 

@@ -35,6 +35,9 @@ pub struct Minion {
     pub ack_method: String,
     /// The operator's word about that; nothing means as the server does
     pub ack: Option<bool>,
+    /// Whether it says that its machine has to be rebooted
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboot_needed: Option<bool>,
 }
 
 /// Everything known of a minion.
@@ -83,6 +86,7 @@ impl From<app::MinionEntry> for Minion {
             version: entry.version,
             ack_method: entry.ack_method.as_str().into(),
             ack: entry.ack_setting,
+            reboot_needed: entry.reboot_needed,
         }
     }
 }

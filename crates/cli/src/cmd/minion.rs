@@ -150,6 +150,10 @@ fn detail_text(detail: &MinionDetail, now: Timestamp, style: Style) -> String {
         ("Address", minion.address.clone().unwrap_or_default()),
         ("Salt version", minion.version.clone().unwrap_or_default()),
         ("Acknowledges by", minion.ack_method.clone()),
+        (
+            "Requires a reboot",
+            minion.reboot_needed.map_or("not told", |needed| if needed { "yes" } else { "no" }).into(),
+        ),
         ("Acknowledgement", Ack::word(minion.ack).into()),
         ("Fingerprint", detail.fingerprint.clone().unwrap_or_default()),
         ("Grains sent", when(detail.grains_at)),
@@ -185,6 +189,7 @@ mod tests {
             version: Some("3008.3".into()),
             ack_method: "start_event".into(),
             ack: None,
+            reboot_needed: None,
         }
     }
 

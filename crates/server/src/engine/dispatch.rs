@@ -20,9 +20,10 @@ use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::run::{Input, RunState, WaitingFor};
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
-use saltern_store::{AuditEntry, Claim, NewAction, NewJob, NewRun, NewWork, Paused, Run, Transition, Verb};
+use saltern_store::{AuditEntry, Claim, NewAction, NewEvent, NewJob, NewRun, NewWork, Paused, Run, Transition, Verb};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// An action that was accepted: it is in the database.
@@ -45,6 +46,19 @@ struct Part {
     members: Vec<Arc<Member>>,
 }
 
+/// When an action is to be looked at again.
+enum Next {
+    At(Timestamp),
+    /// When a place of the server is free, or then
+    Place(Timestamp),
+    /// When something happens to it
+    Never,
+}
+
+/// Later than anything.
+const NEVER: Timestamp = Timestamp(i64::MAX);
+/// Time between two looks at what is held back by the rate of starts.
+const RATED: Duration = Duration::from_millis(100);
 /// Most runs claimed in one go.
 const MOST_AT_ONCE: usize = 2_000;
 /// Least time between two rounds: what is freed in between is filled together.
@@ -65,7 +79,7 @@ impl Engine {
     }
 
     pub(super) fn await_turn(&self, work: &Arc<Work>, look: Timestamp) {
-        lock(&self.waiting).insert(work.id, Waiting { work: work.clone(), look });
+        lock(&self.waiting).insert(work.id, Waiting { work: work.clone(), look, for_place: false });
         self.wake.notify_one();
     }
 }
@@ -187,6 +201,10 @@ impl Master {
         }
         if sent.len() < minions.len() {
             self.engine.await_turn(&work, due);
+        }
+        if let (Some(jid), true) = (jid, work.policy.batch.is_some()) {
+            let event = self.batch_start(&work, jid, now).await?;
+            self.store.log_events(vec![event]).await?;
         }
         if let (Some(jid), false) = (jid, sent.is_empty()) {
             if work.ends_by_boot() {
@@ -367,7 +385,10 @@ impl Master {
                 queued += usize::try_from(action.counts.queued).unwrap_or(0);
                 let mut waiting = lock(&self.engine.waiting);
                 if waiting.len() < MOST_WAITING && !waiting.contains_key(&action.id) && action.paused.is_none() {
-                    waiting.insert(action.id, Waiting { work: Work::read(&action)?, look: clock::now() });
+                    waiting.insert(
+                        action.id,
+                        Waiting { work: Work::read(&action)?, look: clock::now(), for_place: false },
+                    );
                 }
             }
             if done {
@@ -398,20 +419,32 @@ impl Master {
             return Ok(());
         }
         let now = clock::now();
-        let mut ready: Vec<Waiting> =
-            lock(&self.engine.waiting).values().filter(|waiting| waiting.look <= now).cloned().collect();
+        let place_freed = self.engine.place_freed.swap(false, Relaxed);
+        let is_ready = |waiting: &&mut Waiting| waiting.look <= now || (place_freed && waiting.for_place);
+        let mut ready = Vec::new();
+        for waiting in lock(&self.engine.waiting).values_mut().filter(is_ready) {
+            // Whoever wakes it from here on is heard, also while it is being looked at.
+            waiting.look = NEVER;
+            ready.push(waiting.clone());
+        }
         ready.sort_by_key(|waiting| (!waiting.work.policy.interactive, waiting.work.id));
         let mut left = ready.len();
         for Waiting { work, .. } in ready {
             // A fair share of what is free, and all of it for the last.
             let share = self.engine.tracker().free(work.policy.interactive).div_ceil(left.max(1)).min(MOST_AT_ONCE);
             left -= 1;
-            let next = self.advance(&work, share).await?;
+            let next = self.advance(&work, share).await;
             let mut waiting = lock(&self.engine.waiting);
-            match (next, waiting.get_mut(&work.id)) {
-                (Some(next), Some(waiting)) => waiting.look = next,
-                (None, Some(_)) => drop(waiting.remove(&work.id)),
-                (_, None) => {}
+            let Some(entry) = waiting.get_mut(&work.id) else { continue };
+            match next {
+                Ok(Next::At(next)) => (entry.look, entry.for_place) = (entry.look.min(next), false),
+                Ok(Next::Place(next)) => (entry.look, entry.for_place) = (entry.look.min(next), true),
+                Ok(Next::Never) if entry.look == NEVER => drop(waiting.remove(&work.id)),
+                Ok(Next::Never) => {}
+                Err(error) => {
+                    entry.look = now;
+                    return Err(error);
+                }
             }
         }
         Ok(())
@@ -427,14 +460,13 @@ impl Master {
     }
 
     /// Starts what may start of one action; tells when to look at it again.
-    async fn advance(self: &Arc<Self>, work: &Arc<Work>, share: usize) -> Result<Option<Timestamp>, Error> {
+    async fn advance(self: &Arc<Self>, work: &Arc<Work>, share: usize) -> Result<Next, Error> {
         let now = clock::now();
-        let Some(row) = self.store.action(work.id).await? else { return Ok(None) };
+        let Some(row) = self.store.action(work.id).await? else { return Ok(Next::Never) };
         // What is past its deadline is the sweeper's, and must not be started meanwhile.
         if row.counts.queued <= 0 || row.paused.is_some() || row.new.deadline <= now {
-            return Ok(None);
+            return Ok(Next::Never);
         }
-        let soon = Some(now.plus(Duration::from_millis(100)));
         let number = |count: i64| usize::try_from(count).unwrap_or(0);
         let progress = {
             let mut tracker = self.engine.tracker();
@@ -455,7 +487,7 @@ impl Master {
             Room::None(what, until) => {
                 self.store.mark_waiting(work.id, WaitingFor::Due, what).await?;
                 // Whatever ends wakes us; time passes by itself.
-                return Ok(Some(until.unwrap_or_else(|| now.plus(SWEEP))));
+                return Ok(Next::At(until.unwrap_or_else(|| now.plus(SWEEP))));
             }
             Room::OverBudget(then) => return self.over_budget(work, then, now).await,
         };
@@ -464,7 +496,7 @@ impl Master {
             let rated = self.engine.tracker().is_rated(now);
             let what = if rated { WaitingFor::Rate } else { WaitingFor::Slot };
             self.store.mark_waiting(work.id, WaitingFor::Due, what).await?;
-            return Ok(if rated { soon } else { Some(now.plus(SWEEP)) });
+            return Ok(if rated { Next::At(now.plus(RATED)) } else { Next::Place(now.plus(SWEEP)) });
         }
         let (due, all_seen) = self.due_here(work.id, granted, now).await?;
         let used = self.start(work, row.jid, due, now).await;
@@ -477,9 +509,10 @@ impl Master {
         if all_seen {
             // What is due and was not taken is another server's.
             let pause = if self.engine.is_shared() { Duration::from_secs(1) } else { BETWEEN_ROUNDS };
-            return Ok(self.store.next_due(work.id).await?.map(|next| next.max(now.plus(pause))));
+            let next = self.store.next_due(work.id).await?;
+            return Ok(next.map_or(Next::Never, |next| Next::At(next.max(now.plus(pause)))));
         }
-        Ok(Some(now))
+        Ok(Next::At(now))
     }
 
     /// Due runs of minions that this server can reach, and whether that were all there are.
@@ -576,9 +609,8 @@ impl Master {
             self.remember_job(jid, Arc::new(Known::new(work.clone(), all.clone())));
             job = Some(NewJob { jid, minions: all, missing: Vec::new() });
         }
-        if let (true, Some(first)) = (is_first && work.policy.batch.is_some(), Some(jid)) {
-            let body = Value::map([("jid", Value::from(first)), ("minions", Value::list(&minions))]);
-            events.push(tell::action(work.id, "batch", body, now));
+        if is_first && work.policy.batch.is_some() && existing.is_none() {
+            events.push(self.batch_start(work, jid, now).await?);
         }
         let claim = Claim { action: work.id, jid, job, is_first, minions, at: now, events };
         let claimed = self.store.claim(claim).await?;
@@ -600,6 +632,35 @@ impl Master {
         Ok(members.len())
     }
 
+    async fn batch_start(&self, work: &Work, jid: Jid, now: Timestamp) -> Result<NewEvent, Error> {
+        let is_down = |minion: &MinionId| self.member(minion.as_str()).is_none_or(|member| !self.is_there(&member));
+        let (down, available): (Vec<_>, Vec<_>) = self.all_minions(work.id).await?.into_iter().partition(is_down);
+        Ok(tell::batch_start(jid, &available, &down, work.metadata_value(), now))
+    }
+
+    /// Tells the end of a batch as Salt does, when the last of its runs has ended.
+    pub(super) fn tell_batch_end(self: &Arc<Self>, action: ActionId) {
+        let master = self.clone();
+        self.tasks.spawn(crate::tasks::Kind::Errand, "tell the end of a batch", async move {
+            if let Err(error) = master.try_tell_batch_end(action).await {
+                tracing::warn!(%action, %error, "the end of a batch could not be told");
+            }
+        });
+    }
+
+    async fn try_tell_batch_end(&self, action: ActionId) -> Result<(), Error> {
+        let Some(row) = self.store.action(action).await? else { return Ok(()) };
+        let (Some(at), Some(jid)) = (row.ended, row.jid) else { return Ok(()) };
+        let work = Work::read(&row)?;
+        let (mut done, mut timed_out) = (Vec::new(), Vec::new());
+        for minion in self.all_minions(action).await? {
+            let returned = self.store.run(action, &minion).await?.is_some_and(|run| run.retcode.is_some());
+            if returned { done.push(minion) } else { timed_out.push(minion) }
+        }
+        let event = tell::batch_done(jid, &done, &timed_out, work.metadata_value(), at);
+        Ok(self.store.log_events(vec![event]).await?)
+    }
+
     /// Everybody an action is for.
     async fn all_minions(&self, action: ActionId) -> Result<Vec<MinionId>, Error> {
         const PAGE: usize = 5_000;
@@ -616,12 +677,7 @@ impl Master {
     }
 
     /// Too many have failed: the rest is held or cancelled, as the action says.
-    async fn over_budget(
-        self: &Arc<Self>,
-        work: &Work,
-        then: OverBudget,
-        now: Timestamp,
-    ) -> Result<Option<Timestamp>, Error> {
+    async fn over_budget(self: &Arc<Self>, work: &Work, then: OverBudget, now: Timestamp) -> Result<Next, Error> {
         tracing::info!(action = %work.id, "too many runs have failed, the rest is held");
         match then {
             OverBudget::Pause => {
@@ -642,7 +698,7 @@ impl Master {
                 self.store.apply(verb).await?;
             }
         }
-        Ok(None)
+        Ok(Next::Never)
     }
 }
 

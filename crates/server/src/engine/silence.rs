@@ -178,7 +178,13 @@ impl Master {
     }
 
     /// What follows in memory from what has become of a run.
-    pub(crate) fn consequences(&self, action: ActionId, minion: &MinionId, outcome: &Outcome, at: Timestamp) {
+    pub(crate) fn consequences(
+        self: &Arc<Self>,
+        action: ActionId,
+        minion: &MinionId,
+        outcome: &Outcome,
+        at: Timestamp,
+    ) {
         match outcome {
             Outcome::Change(change) => match change.standing.state {
                 RunState::PickedUp => self.engine.heard(action, minion, at),
@@ -188,7 +194,9 @@ impl Master {
                 }
                 RunState::Completed | RunState::Failed | RunState::Cancelled => {
                     self.engine.metrics.note_ended(change.standing.reason);
-                    self.engine.ended(action, minion, at);
+                    if self.engine.ended(action, minion, at) {
+                        self.tell_batch_end(action);
+                    }
                 }
                 RunState::Sent => {}
             },

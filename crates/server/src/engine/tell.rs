@@ -1,7 +1,7 @@
 //! What the log says of actions and runs: the events that have no Salt name, and those of Salt's batches.
 
 use crate::master::entry;
-use saltern_core::ids::{ActionId, Jid};
+use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
 use saltern_store::{Counts, NewEvent, RunChanged, Teller};
@@ -40,6 +40,38 @@ impl Teller for Tags {
         ]);
         vec![entry(at, format!("saltern/action/{action}/ended"), body, None, jid)]
     }
+}
+
+/// `salt/batch/<jid>/start`: who is there, and who is not.
+pub(super) fn batch_start(
+    jid: Jid,
+    available: &[MinionId],
+    down: &[MinionId],
+    metadata: Value,
+    at: Timestamp,
+) -> NewEvent {
+    let body = Value::map([
+        ("available_minions", Value::list(available)),
+        ("down_minions", Value::list(down)),
+        ("metadata", metadata),
+    ]);
+    entry(at, format!("salt/batch/{jid}/start"), body, None, Some(jid))
+}
+
+/// `salt/batch/<jid>/done`: who has returned, and who has not.
+pub(super) fn batch_done(
+    jid: Jid,
+    done: &[MinionId],
+    timed_out: &[MinionId],
+    metadata: Value,
+    at: Timestamp,
+) -> NewEvent {
+    let body = Value::map([
+        ("done_minions", Value::list(done)),
+        ("timedout_minions", Value::list(timed_out)),
+        ("metadata", metadata),
+    ]);
+    entry(at, format!("salt/batch/{jid}/done"), body, None, Some(jid))
 }
 
 /// `saltern/action/<id>/<what>`.

@@ -123,10 +123,11 @@ impl Tracker {
         self.fill(work, minion, run);
     }
 
-    /// Frees the place of a run; tells whether it had one.
-    pub(super) fn remove(&mut self, action: ActionId, minion: &MinionId, now: Timestamp) -> bool {
-        let Some(entry) = self.actions.get_mut(&action) else { return false };
-        let Some(run) = entry.runs.remove(minion) else { return false };
+    /// Frees the place of a run; tells whether it had one, and whether a batch has no more in progress.
+    pub(super) fn remove(&mut self, action: ActionId, minion: &MinionId, now: Timestamp) -> (bool, bool) {
+        let Some(entry) = self.actions.get_mut(&action) else { return (false, false) };
+        let Some(run) = entry.runs.remove(minion) else { return (false, false) };
+        let is_last_of_batch = entry.runs.is_empty() && entry.work.policy.batch.is_some();
         entry.last_ended = Some(now);
         entry.took.0 += now.since(run.picked_up.unwrap_or(run.sent));
         entry.took.1 += 1;
@@ -139,7 +140,7 @@ impl Tracker {
             self.actions.remove(&action);
         }
         self.unreserve(interactive, 1);
-        true
+        (true, is_last_of_batch)
     }
 
     /// Forgets an action that has no more to do.

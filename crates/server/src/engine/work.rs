@@ -103,6 +103,11 @@ impl Work {
         self.jid.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(jid);
     }
 
+    /// What was asked to be kept with it.
+    pub(super) fn metadata_value(&self) -> Value {
+        Value::Map(self.metadata.clone().unwrap_or_default())
+    }
+
     /// How long one attempt may take.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.policy.job_timeout.or(self.ends_by_boot().then_some(REBOOT_LIMIT))
@@ -129,7 +134,7 @@ impl Work {
             params: Map::new(),
             fun: Fun::from("test.ping"),
             arg: Vec::new(),
-            target: Target::list([]),
+            target: Target::list(["a"]),
             user: "root".into(),
             ret: String::new(),
             metadata: None,

@@ -9,6 +9,7 @@ mod delivery;
 #[path = "../security/house.rs"]
 #[expect(dead_code, reason = "shared with the security tests, which use the rest")]
 mod house;
+mod letters;
 #[path = "../security/logs.rs"]
 #[expect(dead_code, reason = "shared with the security tests, which use the rest")]
 mod logs;

@@ -248,14 +248,14 @@ async fn scenario_9_what_died_with_its_connection_is_sent_again(field: &mut Fiel
 async fn scenario_10_what_died_on_the_way_is_lost_and_not_sent_again(field: &mut Field) {
     let (job_dies, agent_dies) = ("m3006", "m3007");
     let rules = ["--retry", "3"];
-    let one = field.witnessed(&[job_dies], "job dies", "; sleep 300", &rules).await;
-    let other = field.witnessed(&[agent_dies, NATIVE], "agent dies", "; sleep 300", &rules).await;
+    let one = field.witnessed(&[job_dies], "job-dies", "; sleep 300", &rules).await;
+    let other = field.witnessed(&[agent_dies, NATIVE], "agent-dies", "; sleep 300", &rules).await;
     let run = field.becomes(&one, job_dies, "picked_up").await;
     for minion in [agent_dies, NATIVE] {
         field.becomes(&other, minion, "picked_up").await;
     }
     wait::until_blocking("the jobs to be under way", PATIENCE, || {
-        (field.lines("job dies").len(), field.lines("agent dies").len()) == (1, 2)
+        (field.lines("job-dies").len(), field.lines("agent-dies").len()) == (1, 2)
     });
     let jid = run["jid"].as_str().unwrap();
     let found = field.fleet.run(job_dies, "saltutil.find_job", &[jid]).await;
@@ -275,7 +275,7 @@ async fn scenario_10_what_died_on_the_way_is_lost_and_not_sent_again(field: &mut
     for minion in [job_dies, agent_dies, NATIVE] {
         field.answers(minion).await;
     }
-    assert_eq!((field.lines("job dies").len(), field.lines("agent dies").len()), (1, 2));
+    assert_eq!((field.lines("job-dies").len(), field.lines("agent-dies").len()), (1, 2));
 }
 
 /// One time without a server serves all three.

@@ -4,9 +4,9 @@
 //! same minions as were claimed.
 
 use super::Work;
-use crate::Error;
 use crate::master::acks::{self, Ask};
 use crate::master::{Master, Member, entry};
+use crate::{Error, clock};
 use saltern_core::event;
 use saltern_core::ids::{Jid, MinionId};
 use saltern_core::target::{Expression, TargetType};
@@ -36,7 +36,14 @@ impl Master {
     pub(super) async fn deliver(&self, delivery: &Delivery<'_>) -> Result<(), Error> {
         let loads = self.loads(delivery);
         self.engine.metrics.note_published();
-        self.publish(loads).await
+        let now = clock::now();
+        let tag = || event::tag::job_publish(delivery.jid);
+        let told = |load: &Map| entry(now, tag(), Value::Map(load.clone()), None, Some(delivery.jid));
+        let events = loads.iter().map(told).collect();
+        // Side by side: what is told of a publication is of no use to the minions that wait for it.
+        let (published, logged) = tokio::join!(self.publish(loads), self.store.log_events(events));
+        logged?;
+        published
     }
 
     /// Whether this minion is expected to acknowledge this action's jobs.

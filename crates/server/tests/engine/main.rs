@@ -16,6 +16,7 @@ mod logs;
 mod offline;
 mod pace;
 mod reboot;
+mod retention;
 mod schedule;
 mod servers;
 mod sight;

@@ -46,7 +46,7 @@ async fn every_run_ends_once_and_truthfully_while_the_server_is_killed() {
     let _alone = crowd::alone().await;
     let seed = chance::seed();
     let (minions, actions) = (chance::size("MINIONS", 100, 500), chance::size("ACTIONS", 10, 20));
-    let (kills, deadline) = (chance::size("KILLS", 3, 10), chance::size("DEADLINE", 40, 120));
+    let (kills, deadline) = (chance::size("KILLS", 3, 10), chance::size("DEADLINE", 30, 120));
     println!("seed {seed}: {minions} minions, {actions} actions, {kills} kills, deadline {deadline} s");
     let server = Saltern::start(CONFIG, &["--auto-accept"]).await;
     let meanwhile = (LEAST_LIFE + MOST_LIFE) / 2 * kills as u32;
@@ -55,8 +55,8 @@ async fn every_run_ends_once_and_truthfully_while_the_server_is_killed() {
         seed,
         lose_acks: 0.05,
         fail_rate: 0.1,
-        // One in twenty loses its connections while the kills last, beside those that every kill costs.
-        churn: minions as f64 * 0.05 / meanwhile.as_secs_f64(),
+        // About one in twenty loses its connections by itself, beside those that every kill costs.
+        churn: minions as f64 * 0.05 / (meanwhile.as_secs_f64() + deadline as f64 / 2.0),
         // What is lost on the way is sent again.
         drop_publications: 0.02,
         work: WORK,

@@ -14,6 +14,7 @@ mod admission;
 mod deliver;
 mod dispatch;
 mod explain;
+mod knock;
 mod metrics;
 mod neighbours;
 mod pace;
@@ -62,6 +63,7 @@ pub(crate) struct Engine {
     /// Questions that are out: what the answers mean
     questions: Mutex<HashMap<ActionId, silence::Question>>,
     others: neighbours::Others,
+    knocks: knock::Knocks,
     pub(crate) metrics: Metrics,
     started: Timestamp,
 }
@@ -86,6 +88,7 @@ impl Engine {
             place_freed: AtomicBool::new(false),
             questions: Mutex::default(),
             others: neighbours::Others::default(),
+            knocks: knock::Knocks::default(),
             metrics: Metrics::default(),
             started: now,
         }
@@ -103,6 +106,7 @@ impl Engine {
 
     /// A minion has come, or has come back.
     pub(crate) fn is_back(&self, minion: &MinionId) {
+        self.knocks.remove(minion);
         lock(&self.back).insert(minion.clone());
         self.wake.notify_one();
     }

@@ -135,6 +135,12 @@ impl FakeMinion {
         }
     }
 
+    /// Loses the request connection and makes another, on which nothing is said yet: as after a loss of the network.
+    pub async fn reconnect_silently(&mut self) {
+        let connected = Requester::connect(self.server, Options::default()).await;
+        self.requester = connected.unwrap_or_else(|error| panic!("{} cannot connect: {error}", self.id));
+    }
+
     /// Connects and signs in; the key must be accepted.
     pub async fn accepted(server: SocketAddr, id: &str) -> Self {
         let mut minion = Self::connect(server, id).await;

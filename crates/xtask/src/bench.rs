@@ -2,14 +2,22 @@
 
 use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::plan::cargo;
 use crate::setup;
 
-/// Measures both masters, or the chosen one (`stock`, `saltern`) without writing anything.
+/// What can be measured by itself.
+const PHASES: [&str; 4] = ["stock", "saltern", "agent", "history"];
+
+/// Measures both masters, or what is chosen without writing anything.
 pub(crate) fn run(chosen: &[String]) -> Result<()> {
-    setup::setup()?;
+    if let Some(unknown) = chosen.iter().find(|name| !PHASES.contains(&name.as_str())) {
+        bail!("`bench` has no phase `{unknown}`; it has {}", PHASES.join(", "));
+    }
+    if chosen.is_empty() || chosen.iter().any(|name| name == "stock") {
+        setup::setup()?;
+    }
     succeed(&mut cargo(&["build", "--release", "--package", "saltern"]))?;
     let mut bench = cargo(&["bench", "--profile", "release", "--package", "saltern-swarm", "--bench", "masters", "--"]);
     succeed(bench.args(chosen))

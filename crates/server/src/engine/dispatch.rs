@@ -110,7 +110,8 @@ impl Master {
         // Who may start at once. Places are taken before the commit and given back if it fails.
         let ready = |member: &&Arc<Member>| {
             is_due
-                && self.is_there(member)
+                // The house asks those who are away, too: that is how it hears of them again.
+                && (internal || self.is_there(member))
                 && !self.engine.is_elsewhere(&member.id)
                 && !self.is_on_its_way(member, interactive, now)
                 // A reboot is proven by another boot id, so the present one has to be known.
@@ -572,6 +573,7 @@ impl Master {
     fn obstacle(self: &Arc<Self>, work: &Work, run: &Run, now: Timestamp) -> Option<Input> {
         let Some(member) = self.member(run.minion.as_str()) else { return Some(Input::Unreachable) };
         if !self.is_there(&member) {
+            self.engine.knocks.add(&run.minion, now);
             return Some(Input::Unreachable);
         }
         if self.is_on_its_way(&member, work.policy.interactive, now) {

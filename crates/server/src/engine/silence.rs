@@ -74,6 +74,9 @@ impl Master {
             if let Err(error) = self.look_after_the_silent().await {
                 tracing::error!(%error, "cannot look after silent minions");
             }
+            if let Err(error) = self.knock().await {
+                tracing::error!(%error, "cannot knock at minions that are away");
+            }
             if let Err(error) = self.end_overdue().await {
                 tracing::error!(%error, "cannot end what is past its deadline");
             }

@@ -84,3 +84,20 @@ async fn scenario_14_what_was_cancelled_while_the_minion_was_off_never_runs() {
     assert_eq!((run.state, run.reason, run.deliveries), (RunState::Cancelled, Some(Reason::Cancelled), 0));
     assert_eq!(run.message.as_deref(), Some("cancelled by tester"));
 }
+
+#[tokio::test]
+async fn a_minion_that_lost_its_request_connection_and_is_silently_back_gets_its_work() {
+    let house = house().await;
+    // It stays subscribed, and has nothing to say.
+    let mut silent = minion(&house, "a").await;
+    silent.reconnect_silently().await;
+    house.gone("a").await;
+    let policy = Policy { offline: Offline::Hold, ..Policy::default() };
+    let action = house.submit(ping(&["a"], policy)).await.action;
+    // It is knocked at, and answers.
+    let job = silent.job("test.ping").await;
+    silent.return_for(&job, true).await;
+    let job = silent.job("test.ping").await;
+    silent.return_for(&job, true).await;
+    house.becomes(action, "a", RunState::Completed, None).await;
+}

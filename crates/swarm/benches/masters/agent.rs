@@ -1,6 +1,7 @@
 //! The native minion by itself: how long until `saltern up` answers, and how large an idle agent is.
 
-use anyhow::{Context as _, Result, ensure};
+use crate::machine;
+use anyhow::{Result, ensure};
 use saltern_testkit::daemon::Daemon;
 use saltern_testkit::process::{Saltern, binary, run_to_end};
 use saltern_testkit::scratch::Scratch;
@@ -9,6 +10,9 @@ use std::time::{Duration, Instant};
 
 /// How long any of it may take before it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The most that each may be.
+pub(crate) const MOST_UP_MS: f64 = 3_000.0;
+pub(crate) const MOST_RESIDENT_MB: f64 = 15.0;
 
 /// What was measured.
 #[derive(Debug)]
@@ -21,6 +25,16 @@ pub(crate) struct Agent {
 
 pub(crate) async fn measure() -> Result<Agent> {
     Ok(Agent { up_ms: up().await?, resident_mb: resident().await? })
+}
+
+impl Agent {
+    /// Fails if it is larger or slower than it may be.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self { up_ms, resident_mb } = self;
+        ensure!(*resident_mb <= MOST_RESIDENT_MB, "an idle minion has {resident_mb:.1} MB, not {MOST_RESIDENT_MB}");
+        ensure!(*up_ms <= MOST_UP_MS, "`saltern up` answers after {up_ms:.0} ms, not {MOST_UP_MS}");
+        Ok(())
+    }
 }
 
 async fn up() -> Result<f64> {
@@ -56,9 +70,5 @@ async fn resident() -> Result<f64> {
         if answers["agent"] == true { Ok(()) } else { Err(answers.to_string()) }
     })
     .await;
-    let status = std::fs::read_to_string(format!("/proc/{}/status", agent.pid()))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the kernel tells no VmRSS")?;
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
-    ensure!(kib > 0.0, "the agent has no memory");
-    Ok(kib / 1_024.0)
+    machine::resident_mb(agent.pid())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use saltern_api::client::{Client, Endpoint};
-use saltern_api::shape::{Functions, RunRequest};
+use saltern_api::shape::{Accepted, Functions, RunRequest};
 use saltern_core::action::Policy;
 use saltern_core::value::Value;
 use saltern_testkit::daemon::Daemon;
@@ -89,24 +89,7 @@ impl Contender {
     pub(crate) async fn publish(&self, target: &str) -> Result<String> {
         match self {
             Self::Stock(stock) => stock.publisher.lock().await.publish(target).await,
-            Self::Saltern(server) => {
-                let client = Client::new(Endpoint::Control(server.data_dir().join(saltern_api::control::FILE_NAME)));
-                let request = RunRequest {
-                    target: target.into(),
-                    tgt_type: "glob".into(),
-                    delimiter: None,
-                    fun: Functions::One("test.ping".into()),
-                    arg: Vec::new(),
-                    kwarg: Value::Nil,
-                    ack: None,
-                    policy: Policy::default(),
-                    due: None,
-                    deadline: None,
-                    metadata: Value::Nil,
-                    ret: String::new(),
-                };
-                client.run(&request).await?.jid.context("a job that is due has an id")
-            }
+            Self::Saltern(server) => ping(server, target).await?.jid.context("a job that is due has an id"),
         }
     }
 
@@ -138,6 +121,26 @@ impl Contender {
         }
         Ok(())
     }
+}
+
+/// Asks this server for `test.ping`, as everybody does: through its API.
+pub(crate) async fn ping(server: &Saltern, target: &str) -> Result<Accepted> {
+    let client = Client::new(Endpoint::Control(server.data_dir().join(saltern_api::control::FILE_NAME)));
+    let request = RunRequest {
+        target: target.into(),
+        tgt_type: "glob".into(),
+        delimiter: None,
+        fun: Functions::One("test.ping".into()),
+        arg: Vec::new(),
+        kwarg: Value::Nil,
+        ack: None,
+        policy: Policy::default(),
+        due: None,
+        deadline: None,
+        metadata: Value::Nil,
+        ret: String::new(),
+    };
+    Ok(client.run(&request).await?)
 }
 
 impl Publisher {

@@ -1,5 +1,6 @@
 //! What the operating system knows: the processor time and memory of a master with all its processes, and the machine.
 
+use anyhow::{Context as _, Result, ensure};
 use saltern_swarm::Usage;
 use saltern_wire::crypto::{PrivateKey, SigAlgo};
 use std::collections::HashMap;
@@ -25,6 +26,15 @@ pub(crate) fn memory_bytes(group: u32) -> u64 {
 /// The part of it that is no file's: what grows with the number of minions.
 pub(crate) fn data_bytes(group: u32) -> u64 {
     proportional_share(group, "Pss_Anon:")
+}
+
+/// Megabytes of memory that a single process has resident, what it shares with others included.
+pub(crate) fn resident_mb(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the kernel tells no VmRSS")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    ensure!(kib > 0.0, "process {pid} has no memory");
+    Ok(kib / 1_024.0)
 }
 
 fn proportional_share(group: u32, name: &str) -> u64 {

@@ -1,16 +1,18 @@
 //! The benchmark: the stock salt-master 3008 and `saltern serve` in turn, on loopback, under the same swarm and the same work.
 //!
-//! `make bench` builds what it needs and runs it; the numbers go into `docs/benchmarks.md`. With `stock`, `saltern` or `agent` as
-//! an argument only that one is measured, and nothing is written.
+//! `make bench` builds what it needs and runs it; the numbers go into `docs/benchmarks.md`. With `stock`, `saltern`, `agent` or
+//! `history` as an argument only that one is measured, and nothing is written; the last two fail beyond their limits.
 //!
 //! Invariants: the same minions, the same jobs, the same time-outs for both; nothing is measured while something else of
 //! ours runs; every step has an end, also for a master that never finishes it.
 
 mod agent;
 mod contender;
+mod history;
 mod machine;
 mod measure;
 mod page;
+mod past;
 
 use anyhow::{Result, bail};
 use contender::Which;
@@ -31,8 +33,13 @@ fn main() -> Result<()> {
         }
         ["stock"] => runtime.block_on(measured(Which::Stock)).map(drop),
         ["saltern"] => runtime.block_on(measured(Which::Saltern)).map(drop),
-        ["agent"] => runtime.block_on(agent::measure()).map(|agent| println!("{agent:#?}")),
-        other => bail!("`{}` is neither `stock`, `saltern` nor `agent`", other.join(" ")),
+        ["agent"] => {
+            let agent = runtime.block_on(agent::measure())?;
+            println!("{agent:#?}");
+            agent.check()
+        }
+        ["history"] => runtime.block_on(history::run()),
+        other => bail!("`{}` is neither `stock`, `saltern`, `agent` nor `history`", other.join(" ")),
     }
 }
 

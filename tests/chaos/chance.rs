@@ -13,7 +13,7 @@ pub(crate) fn size(name: &str, short: usize, long: usize) -> usize {
     let usual = if is_long() { long } else { short };
     let name = format!("SALTERN_CHAOS_{name}");
     match std::env::var(&name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text:?}")),
+        Ok(text) => text.parse().expect("a size in the environment is a number"),
         Err(_) => usual,
     }
 }

@@ -160,9 +160,7 @@ async fn until_ended(server: &Saltern, accepted: &[Accepted], killed_until: Inst
         let list: Vec<&Value> = list.as_array().into_iter().flatten().collect();
         let mut open = Vec::new();
         for action in accepted {
-            let Some(shown) = list.iter().find(|shown| shown["id"] == action.id) else {
-                panic!("action {} was accepted and is gone", action.id)
-            };
+            let shown = list.iter().find(|shown| shown["id"] == action.id).expect("what was accepted is still there");
             if shown["ended"].is_null() {
                 let limit = action.limit.max(killed_until + GRACE);
                 assert!(asked < limit, "open {:?} after its deadline: {shown}", asked - limit + GRACE);

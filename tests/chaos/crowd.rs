@@ -65,7 +65,7 @@ pub(crate) async fn runs(server: &Saltern, action: i64) -> Vec<Value> {
         let mut command = vec!["action", "runs", &id, "--limit", &limit];
         command.extend(after.iter().flat_map(|after| ["--after", after]));
         let page = server.cli_json(&command).await;
-        let page = page.as_array().cloned().unwrap_or_else(|| panic!("action {action} has no runs: {page}"));
+        let page = page.as_array().cloned().expect("an action has a list of runs");
         let is_last = page.len() < PAGE;
         runs.extend(page);
         if is_last {

@@ -7,6 +7,7 @@ use saltern_swarm::Options;
 use saltern_testkit::process::Saltern;
 use saltern_testkit::wait;
 
+use crate::chance;
 use crate::crowd;
 
 const BYTES: usize = 50_000_000;
@@ -14,12 +15,13 @@ const BYTES: usize = 50_000_000;
 const OTHERS: usize = 20;
 /// How long a ping may take beside it: far less than the huge return does on a busy machine.
 const PING: Duration = Duration::from_secs(5);
-/// How much memory may stay behind after several huge returns: less than one of them.
-const KEPT_MIB: u64 = 40;
+/// How much more memory than before the server may ever have had, however many huge returns came: room for a few copies of
+/// what is kept of one, and for an allocator that takes its time.
+const MOST_MORE_MIB: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(180);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scenario_25_a_return_of_50_mb_delays_nobody_and_leaves_no_memory_behind() {
+async fn scenario_25_a_return_of_50_mb_delays_nobody_and_memory_stays_bounded() {
     let _alone = crowd::alone().await;
     let server = Saltern::start("", &["--auto-accept"]).await;
     let big = NativeMinion::start("big", server.ports(), "");
@@ -29,9 +31,7 @@ async fn scenario_25_a_return_of_50_mb_delays_nobody_and_leaves_no_memory_behind
     })
     .await;
     let (before, _) = crowd::memory_mib(&server);
-    // The first one may fill pools that stay; the others must not add to them.
-    let mut after_first = 0;
-    for round in 0..3 {
+    for round in 0..chance::size("HUGE", 3, 10) {
         let command = format!("head -c {BYTES} /dev/zero | tr '\\0' x");
         let job = server.cli_json(&["run", "--async", "big", "cmd.run", &command]).await;
         let jid = job["jid"].as_str().expect("an accepted job has an id").to_owned();
@@ -58,12 +58,9 @@ async fn scenario_25_a_return_of_50_mb_delays_nobody_and_leaves_no_memory_behind
             if is_whole { String::new() } else { format!(" ({notice})") },
             pings.get(),
         );
-        if round == 0 {
-            after_first = now;
-        }
     }
-    let (after, _) = crowd::memory_mib(&server);
-    assert!(after <= after_first + KEPT_MIB, "{after_first} MiB after the first, {after} MiB after the last");
+    let (_, most) = crowd::memory_mib(&server);
+    assert!(most <= before + MOST_MORE_MIB, "{before} MiB before, {most} MiB at most");
     drop(big);
     swarm.halt().await;
 }

@@ -22,6 +22,11 @@ struct Truth {
     confirmed: bool,
 }
 
+/// What the swarm knows of every run: by action and minion.
+type Truths = BTreeMap<(i64, String), Truth>;
+/// The returns that were answered: by job and minion, whether they were good.
+type Returned = BTreeMap<String, BTreeMap<String, bool>>;
+
 /// What became of all runs.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
@@ -71,14 +76,10 @@ impl Verdict {
     }
 
     /// What the swarm knows of each run, and which returns of which jobs were answered, with whether they are good.
-    fn read_ledger(
-        &mut self,
-        swarm: &Swarm,
-        actions: &[i64],
-    ) -> (BTreeMap<(i64, String), Truth>, BTreeMap<String, BTreeMap<String, bool>>) {
+    fn read_ledger(&mut self, swarm: &Swarm, actions: &[i64]) -> (Truths, Returned) {
         let ours: BTreeSet<i64> = actions.iter().copied().collect();
-        let mut truths: BTreeMap<(i64, String), Truth> = BTreeMap::new();
-        let mut returned: BTreeMap<String, BTreeMap<String, bool>> = BTreeMap::new();
+        let mut truths = Truths::new();
+        let mut returned = Returned::new();
         for entry in swarm.ledger() {
             let Some(action) = entry.action.filter(|action| ours.contains(action)) else { continue };
             if entry.executed > 1 {
@@ -101,7 +102,7 @@ impl Verdict {
     }
 
     /// Every return that was answered is there.
-    async fn check_returns(&mut self, server: &Saltern, returned: &BTreeMap<String, BTreeMap<String, bool>>) {
+    async fn check_returns(&mut self, server: &Saltern, returned: &Returned) {
         for (jid, minions) in returned {
             let job = server.cli_json(&["job", "show", jid]).await;
             for (minion, success) in minions {
@@ -113,13 +114,7 @@ impl Verdict {
         }
     }
 
-    async fn check_action(
-        &mut self,
-        server: &Saltern,
-        action: i64,
-        minions: usize,
-        truths: &BTreeMap<(i64, String), Truth>,
-    ) {
+    async fn check_action(&mut self, server: &Saltern, action: i64, minions: usize, truths: &Truths) {
         let shown = server.cli_json(&["action", "show", &action.to_string()]).await;
         let runs = crowd::runs(server, action).await;
         for state in ["completed", "failed", "cancelled"] {
@@ -136,7 +131,7 @@ impl Verdict {
         }
     }
 
-    fn check_run(&mut self, action: i64, run: &Value, truths: &BTreeMap<(i64, String), Truth>) {
+    fn check_run(&mut self, action: i64, run: &Value, truths: &Truths) {
         let minion = run["minion"].as_str().unwrap_or_default().to_owned();
         let end = crowd::end(run);
         let number = |name: &str| run[name].as_u64().unwrap_or_default();

@@ -108,6 +108,9 @@ impl Master {
             let silence = patience(in_progress);
             let timeout = in_progress.work.timeout();
             let has_own_end = in_progress.work.ends_by_boot();
+            let ends_with_agent = in_progress.work.may_end_with_agent();
+            // What may be done twice is done again where nobody knows whether it was done.
+            let repeatable = in_progress.work.is_repeatable();
             for (minion, run) in &mut in_progress.runs {
                 let mut note = |input, message: &str| {
                     let message = Some(message.to_owned());
@@ -121,9 +124,14 @@ impl Master {
                     continue;
                 }
                 if run.strikes > CONVINCED {
+                    let started = self.member(minion.as_str()).and_then(|member| member.facts().started);
                     match run.picked_up {
+                        // Its end is the end of the agent that would have returned it.
+                        _ if ends_with_agent && started.is_some_and(|started| started > run.sent) => {
+                            note(Input::Settled(true), "the agent was restarted");
+                        }
                         Some(_) => note(Input::Gone, "the minion does not run it any more and has no answer"),
-                        None => note(Input::NotDelivered(false), "the minion has nothing of this job"),
+                        None => note(Input::NotDelivered(repeatable), "the minion has nothing of this job"),
                     }
                     continue;
                 }

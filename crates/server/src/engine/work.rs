@@ -118,6 +118,16 @@ impl Work {
         self.kind.ends(&self.params) == Ends::ByBoot
     }
 
+    /// Whether the agent may be gone before it can return it.
+    pub(super) fn may_end_with_agent(&self) -> bool {
+        self.kind.ends(&self.params) == Ends::ByReturnOrAgentStart
+    }
+
+    /// Whether doing it twice does no harm.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.kind.is_repeatable(&self.params)
+    }
+
     /// Whether it may only start while its minions may be changed.
     pub(super) fn is_restricted(&self) -> bool {
         !self.internal && self.kind.is_restricted(&self.params)

@@ -56,9 +56,12 @@ impl Master {
             tag: event::tag::job_ret(jid, &member.id),
             events: Vec::new(),
         };
-        let recorded = match self.store.record_return(new.clone()).await {
+        let body = new.body.clone();
+        let recorded = match self.store.record_return(new).await {
             // This return and nothing else is at fault: it is set aside, or the minion would send it for ever.
-            Err(error @ saltern_store::Error::Database(_)) => return self.set_aside(member, new, &error).await,
+            Err(error @ saltern_store::Error::Database(_)) => {
+                return self.set_aside(member, jid, &body, now, &error).await;
+            }
             recorded => recorded?,
         };
         if let (Some(known), Some(outcome)) = (&known, &recorded.outcome) {
@@ -81,18 +84,19 @@ impl Master {
     async fn set_aside(
         &self,
         member: &Arc<Member>,
-        new: NewReturn,
+        jid: Jid,
+        body: &Body,
+        at: Timestamp,
         error: &saltern_store::Error,
     ) -> Result<Value, Error> {
-        tracing::error!(minion = %member.id, jid = %new.jid, %error, "a return could not be processed and was set aside");
+        tracing::error!(minion = %member.id, %jid, %error, "a return could not be processed and was set aside");
         self.engine.metrics.note_dead_letter();
-        let (at, jid) = (new.at, new.jid);
         let letter = DeadLetter {
             at,
             minion: Some(member.id.clone()),
             what: format!("return of job {jid}"),
             error: error.to_string(),
-            body: Body::clone(&new.body),
+            body: body.clone(),
         };
         self.store.dead_letter(letter).await?;
         let body =

@@ -257,3 +257,23 @@ async fn a_killed_job_is_reported_as_stopped() {
     a.return_for(&kill, format!("Signal 9 sent to job {} at pid 17", job.jid)).await;
     house.becomes(action, "a", RunState::Failed, Some(Reason::Stopped)).await;
 }
+
+#[tokio::test]
+async fn an_agent_update_that_took_its_agent_along_is_completed_when_the_agent_is_back() {
+    let house = house().await;
+    let mut a = minion(&house, "a").await;
+    let action = house.submit(typed(&["a"], "agent_update", [], Policy::default())).await.action;
+    let job = a.job("pkg.install").await;
+    a.ack(&job).await;
+    a.announce().await;
+    let answering = async {
+        loop {
+            let asked = a.next_job().await;
+            assert!(a.answer_house(&asked).await, "it was sent again");
+        }
+    };
+    tokio::select! {
+        () = answering => {}
+        _ = house.becomes(action, "a", RunState::Completed, None) => {}
+    }
+}

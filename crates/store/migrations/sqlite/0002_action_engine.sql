@@ -146,3 +146,19 @@ CREATE TABLE servers (
     beat  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE minions ADD COLUMN server INTEGER;
+
+-- One tree instead of two: a return is written once and found by its key.
+ALTER TABLE returns RENAME TO returns_1;
+CREATE TABLE returns (
+    jid      TEXT NOT NULL,
+    minion   TEXT NOT NULL,
+    at       INTEGER NOT NULL,
+    fun      TEXT NOT NULL,
+    retcode  INTEGER NOT NULL,
+    success  INTEGER NOT NULL,
+    encoding INTEGER NOT NULL,
+    body     BLOB NOT NULL,
+    PRIMARY KEY (jid, minion)
+) STRICT, WITHOUT ROWID;
+INSERT INTO returns SELECT jid, minion, at, fun, retcode, success, encoding, body FROM returns_1;
+DROP TABLE returns_1;

@@ -32,6 +32,7 @@ async fn nothing_is_lost_and_nothing_runs_twice() {
     scenario_9_what_was_not_heard_of_is_sent_again_and_runs_once(&field).await;
     scenario_9_what_died_with_its_connection_is_sent_again(&mut field).await;
     scenario_10_what_died_on_the_way_is_lost_and_not_sent_again(&mut field).await;
+    what_is_asked_of_a_server_that_has_just_come_up_reaches_everybody_once(&mut field).await;
     scenarios_3_4_and_5_the_server_is_down_when_work_falls_due(&mut field).await;
 }
 
@@ -278,6 +279,24 @@ async fn scenario_10_what_died_on_the_way_is_lost_and_not_sent_again(field: &mut
     assert_eq!((field.lines("job-dies").len(), field.lines("agent-dies").len()), (1, 2));
 }
 
+/// Stock minions need seconds to subscribe again: what they miss is sent again under the same job id.
+async fn what_is_asked_of_a_server_that_has_just_come_up_reaches_everybody_once(field: &mut Field) {
+    field.fleet.server.kill9();
+    field.fleet.server.launch().await;
+    let everybody = field.everybody();
+    let (list, line) = (everybody.join(","), format!("echo ran >> {}", field.witness("early").display()));
+    let accepted = field.fleet.server.cli_json(&["run", "--async", "-L", &list, "cmd.run", &line]).await;
+    let id = accepted["action"].to_string();
+    for minion in &everybody {
+        let run = field.ends(&id, minion, "completed", None).await;
+        assert_eq!((&run["jid"], &run["attempt"]), (&accepted["jid"], &json!(1)), "{minion}");
+    }
+    for minion in &everybody {
+        field.answers(minion).await;
+    }
+    assert_eq!(field.lines("early").len(), everybody.len());
+}
+
 /// One time without a server serves all three.
 async fn scenarios_3_4_and_5_the_server_is_down_when_work_falls_due(field: &mut Field) {
     // Marked as late is what is begun more than a minute after it was due.
@@ -349,4 +368,10 @@ async fn restart(field: &mut Field) {
     field.native.kill();
     field.native.launch();
     field.answers(NATIVE).await;
+}
+
+#[tokio::test]
+async fn zz_probe() {
+    let Some(mut field) = Field::start("").await else { return };
+    what_is_asked_of_a_server_that_has_just_come_up_reaches_everybody_once(&mut field).await;
 }

@@ -1,7 +1,8 @@
 //! What the end-to-end tests share: our server with one stock minion of each line signed in.
 //!
 //! A test here knows what an operator knows: commands, files, exit codes, processes. It starts the real binary and real
-//! minions (`saltern-testkit`), and never calls into our crates.
+//! minions (`saltern-testkit`), and never calls into our crates; a crowd of minions is played by `saltern-swarm`, which knows
+//! no more of the server than its wire.
 //!
 //! A new file of tests gets a `[[test]]` entry in `Cargo.toml`. A test that needs minions begins with
 //! `let Some(fleet) = Fleet::start("", &[]).await else { return };`: where Salt is not installed it is skipped aloud.

@@ -59,10 +59,10 @@ pub(crate) fn test(chosen: &[String]) -> Result<bool> {
 
 /// The crash test and the crowd tests at full size; `test` has their short forms.
 pub(crate) fn chaos(chosen: &[String]) -> Result<bool> {
-    // One after the other, since they are timed, and with their tables shown.
-    let mut tests = cargo(&["test", "--package", "saltern-e2e", "--test", "chaos", "--no-fail-fast", "--"]);
+    // As it is released, since some are timed; one after the other, for the same reason; and with their tables shown.
+    let mut tests = cargo(&["test", "--release", "--package", "saltern-e2e", "--test", "chaos", "--"]);
     tests.args(["--nocapture", "--test-threads=1"]).env("SALTERN_TESTS", "full").env("SALTERN_CHAOS", "long");
-    let work = Work::Commands(vec![cargo(&["build", "--package", "saltern"]), tests]);
+    let work = Work::Commands(vec![cargo(&["build", "--release", "--package", "saltern"]), tests]);
     phases::run("chaos", vec![Phase { name: "chaos", work }], chosen)
 }
 

@@ -20,7 +20,9 @@ use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::run::{Input, RunState, WaitingFor};
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
-use saltern_store::{AuditEntry, Claim, NewAction, NewEvent, NewJob, NewRun, NewWork, Paused, Run, Transition, Verb};
+use saltern_store::{
+    AckMethod, AuditEntry, Claim, NewAction, NewEvent, NewJob, NewRun, NewWork, Paused, Run, Transition, Verb,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -285,9 +287,15 @@ impl Master {
     }
 
     /// Whether it may still be on its way back to a server that has just started. What is published now would miss it; who
-    /// waits for an answer gets it all the same, and it is sent again if need be.
+    /// waits for an answer gets it all the same, and it is sent again if need be. A stock minion that can be heard again is not
+    /// back yet: it sends requests seconds before it has subscribed.
     fn is_on_its_way(&self, member: &Member, interactive: bool, now: Timestamp) -> bool {
-        !interactive && member.facts().presence == Presence::Unknown && now < self.engine.started.plus(RECONNECT)
+        if interactive || now >= self.engine.started.plus(RECONNECT) {
+            return false;
+        }
+        let facts = member.facts();
+        let was_here_before = facts.first_seen < self.engine.started;
+        facts.presence == Presence::Unknown || was_here_before && facts.ack_method != AckMethod::Native
     }
 
     /// Dispatches until the server stops.

@@ -109,8 +109,6 @@ impl Master {
             let timeout = in_progress.work.timeout();
             let has_own_end = in_progress.work.ends_by_boot();
             let ends_with_agent = in_progress.work.may_end_with_agent();
-            // What may be done twice is done again where nobody knows whether it was done.
-            let repeatable = in_progress.work.is_repeatable();
             for (minion, run) in &mut in_progress.runs {
                 let mut note = |input, message: &str| {
                     let message = Some(message.to_owned());
@@ -131,7 +129,7 @@ impl Master {
                             note(Input::Settled(true), "the agent was restarted");
                         }
                         Some(_) => note(Input::Gone, "the minion does not run it any more and has no answer"),
-                        None => note(Input::NotDelivered(repeatable), "the minion has nothing of this job"),
+                        None => note(Input::NotDelivered(false), "the minion has nothing of this job"),
                     }
                     continue;
                 }

@@ -123,11 +123,6 @@ impl Work {
         self.kind.ends(&self.params) == Ends::ByReturnOrAgentStart
     }
 
-    /// Whether doing it twice does no harm.
-    pub(super) fn is_repeatable(&self) -> bool {
-        self.kind.is_repeatable(&self.params)
-    }
-
     /// Whether it may only start while its minions may be changed.
     pub(super) fn is_restricted(&self) -> bool {
         !self.internal && self.kind.is_restricted(&self.params)

@@ -29,6 +29,9 @@ pub(crate) const EXECUTOR_FILE: (&str, &[u8]) = ("_executors/saltern_ack.py", in
 /// Least time between two syncs to one minion: whatever it says of itself, it is not sent one after the other.
 const BETWEEN_SYNCS: Duration = Duration::from_secs(5);
 
+/// Time until a minion that has not confirmed it is offered it again.
+const BETWEEN_OFFERS: Duration = Duration::from_secs(60);
+
 /// How long minions that come up are gathered into one sync. Every publication goes to every subscriber, so one job per
 /// minion would cost a fleet that starts at once the square of its size.
 const GATHER_SYNCS: Duration = Duration::from_millis(200);
@@ -122,6 +125,18 @@ impl Master {
                 tracing::warn!(minions = ids.len(), %error, "cannot sync the ack executor");
             }
         });
+    }
+
+    /// Offers the executor again to a minion that seems to have missed it; once in a while, as it may not want it.
+    pub(super) fn offer_acks_again(self: &Arc<Self>, member: &Arc<Member>) {
+        let is_time = {
+            let facts = member.facts();
+            let waited = facts.sync_asked.is_some_and(|asked| clock::now().since(asked) >= BETWEEN_OFFERS);
+            facts.ack_method == AckMethod::None && waited
+        };
+        if is_time {
+            self.prepare_acks(member);
+        }
     }
 
     /// A minion has confirmed that it has the executor.

@@ -56,6 +56,7 @@ impl Master {
             tag: event::tag::job_ret(jid, &member.id),
             events: Vec::new(),
         };
+        let answers_none = answers.is_none();
         let body = new.body.clone();
         let recorded = match self.store.record_return(new).await {
             // This return and nothing else is at fault: it is set aside, or the minion would send it for ever.
@@ -76,6 +77,8 @@ impl Master {
         }
         if lost_executor {
             self.ack_executor_lost(member);
+        } else if answers_none {
+            self.offer_acks_again(member);
         }
         Ok(Value::Nil)
     }

@@ -277,3 +277,23 @@ async fn an_agent_update_that_took_its_agent_along_is_completed_when_the_agent_i
         _ = house.becomes(action, "a", RunState::Completed, None) => {}
     }
 }
+
+#[tokio::test]
+async fn a_stock_minion_that_was_restarted_is_asked_and_not_sent_the_same_job_again() {
+    let house = house().await;
+    let mut a = minion(&house, "a").await;
+    let action = house.submit(ping(&["a"], Policy::default())).await.action;
+    // It may have run this, and forgotten that it did.
+    a.job("test.ping").await;
+    a.announce().await;
+    let answering = async {
+        loop {
+            let asked = a.next_job().await;
+            assert!(a.answer_house(&asked).await, "it was sent again");
+        }
+    };
+    tokio::select! {
+        () = answering => {}
+        run = house.becomes(action, "a", RunState::Failed, Some(Reason::NotDelivered)) => assert_eq!(run.deliveries, 1),
+    }
+}

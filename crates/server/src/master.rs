@@ -53,7 +53,7 @@ use saltern_wire::crypto::PrivateKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 /// The master. One per server, shared by all its tasks.
 pub(crate) struct Master {
@@ -81,6 +81,8 @@ pub(crate) struct Master {
     pub(crate) windows: Windows,
     /// Minions that are to get the executor for acknowledgements
     syncs: acks::Syncs,
+    /// Something was learned of a minion that should not be forgotten in a crash
+    learned: Notify,
 }
 
 /// What a master is made of.
@@ -131,6 +133,7 @@ impl Master {
             journal,
             publisher,
             syncs: acks::Syncs::default(),
+            learned: Notify::new(),
         };
         Ok((Arc::new(master), queue))
     }
@@ -184,6 +187,11 @@ impl Master {
             let stopping = tokio::select! {
                 () = stop.cancelled() => true,
                 () = tokio::time::sleep(Duration::from_secs(15)) => false,
+                // Not alone: minions that come up together are written together.
+                () = self.learned.notified() => {
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                    false
+                }
             };
             self.record_minions().await;
             if stopping {

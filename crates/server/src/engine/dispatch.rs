@@ -115,7 +115,7 @@ impl Master {
                 // The house asks those who are away, too: that is how it hears of them again.
                 && (internal || self.is_there(member))
                 && !self.engine.is_elsewhere(&member.id)
-                && !self.is_on_its_way(member, interactive, now)
+                && (internal || !self.is_on_its_way(member, now))
                 // A reboot is proven by another boot id, so the present one has to be known.
                 && !(request.ends_by_boot() && member.facts().current_boot().is_none())
                 && self.windows.opening(&member.id, request.is_restricted(), now) == Opening::Open
@@ -286,16 +286,16 @@ impl Master {
         !matches!(member.facts().presence, Presence::Absent(_))
     }
 
-    /// Whether it may still be on its way back to a server that has just started. What is published now would miss it; who
-    /// waits for an answer gets it all the same, and it is sent again if need be. A stock minion that can be heard again is not
-    /// back yet: it sends requests seconds before it has subscribed.
-    fn is_on_its_way(&self, member: &Member, interactive: bool, now: Timestamp) -> bool {
-        if interactive || now >= self.engine.started.plus(RECONNECT) {
+    /// Whether it may still be on its way back to a server that has just started: what is published now would miss it. A stock
+    /// minion that can be heard again is not back yet, it sends requests seconds before it has subscribed; and it could not be
+    /// sent the same job again, as it says of a mere reconnection that it has started.
+    fn is_on_its_way(&self, member: &Member, now: Timestamp) -> bool {
+        if now >= self.engine.started.plus(RECONNECT) {
             return false;
         }
         let facts = member.facts();
         let was_here_before = facts.first_seen < self.engine.started;
-        facts.presence == Presence::Unknown || was_here_before && facts.ack_method != AckMethod::Native
+        was_here_before && (facts.presence == Presence::Unknown || facts.ack_method != AckMethod::Native)
     }
 
     /// Dispatches until the server stops.
@@ -584,7 +584,7 @@ impl Master {
             self.engine.knocks.add(&run.minion, now);
             return Some(Input::Unreachable);
         }
-        if self.is_on_its_way(&member, work.policy.interactive, now) {
+        if self.is_on_its_way(&member, now) {
             return Some(Input::Wait(WaitingFor::Offline, Some(self.engine.started.plus(RECONNECT))));
         }
         if let Opening::Closed(until) = self.windows.opening(&run.minion, work.is_restricted(), now) {

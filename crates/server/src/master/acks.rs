@@ -145,6 +145,7 @@ impl Master {
         if facts.ack_method == AckMethod::None {
             facts.ack_method = AckMethod::Executor;
             facts.dirty = true;
+            self.learned.notify_one();
         }
     }
 
@@ -168,6 +169,7 @@ impl Master {
             facts.version = Some(version.to_owned());
             facts.ack_method = method;
             facts.dirty = true;
+            self.learned.notify_one();
         }
     }
 }

@@ -48,8 +48,8 @@ pub(crate) enum Question {
     Cached(ActionId, Jid),
     /// Kill this job
     Kill(ActionId, Jid),
-    /// Which boot is this?
-    BootId,
+    /// Which boot is this? Asked then
+    BootId(Timestamp),
 }
 
 /// What is to be done about the silent.
@@ -244,7 +244,7 @@ impl Master {
             let target = Target::list(minions.iter().map(MinionId::as_str));
             let path = Value::from("cat /proc/sys/kernel/random/boot_id");
             let request = Request::house(target, "cmd.run", vec![path]);
-            match master.submit_question(request, Question::BootId).await {
+            match master.submit_question(request, Question::BootId(clock::now())).await {
                 Ok(action) => {
                     tokio::time::sleep(GATHER).await;
                     lock(&master.engine.questions).remove(&action);
@@ -305,7 +305,13 @@ impl Master {
                 }
                 Ok(())
             }
-            Question::BootId => self.learn_boot_id(member, answer.as_str().unwrap_or_default().trim(), now).await,
+            Question::BootId(asked) => {
+                // An answer that was kept over a reboot tells of the boot before.
+                if member.facts().signed_in.is_some_and(|signed_in| signed_in > asked) {
+                    return Ok(());
+                }
+                self.learn_boot_id(member, answer.as_str().unwrap_or_default().trim(), now).await
+            }
         }
     }
 

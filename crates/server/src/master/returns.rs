@@ -42,6 +42,9 @@ impl Master {
             Some(known) => known.work.kind.judge(&known.work.params, &load),
             None => judge(load.get("retcode").unwrap_or(&Value::Nil), load.get("success").unwrap_or(&Value::Nil)),
         };
+        // Of a reboot another boot id tells the end: a good return is its beginning, and so is that of an agent that died of it.
+        let waits_for_boot = known.as_ref().is_some_and(|known| known.work.ends_by_boot())
+            && (verdict.success || was_interrupted(&load));
         let answers = known.as_ref().filter(|known| known.work.internal).map(|known| (known.clone(), load.clone()));
         let new = NewReturn {
             jid,
@@ -51,7 +54,7 @@ impl Master {
             at: now,
             fun,
             verdict,
-            settles: !(verdict.success && known.as_ref().is_some_and(|known| known.work.ends_by_boot())),
+            settles: !waits_for_boot,
             body: Arc::new(body::pack(&self.kept_load(load, jid, now))),
             tag: event::tag::job_ret(jid, &member.id),
             events: Vec::new(),
@@ -163,6 +166,11 @@ fn standalone(member: &Arc<Member>, returned: &Return, fun: &str, now: Timestamp
         internal: false,
         late: false,
     }
+}
+
+/// Whether our own minion says that its agent stopped while the job was running.
+fn was_interrupted(load: &Value) -> bool {
+    load.get("return").and_then(Value::as_str).is_some_and(|text| text.starts_with("ERROR: interrupted"))
 }
 
 pub(super) fn name(fun: &Fun) -> String {

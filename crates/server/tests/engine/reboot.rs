@@ -63,6 +63,24 @@ async fn scenario_35_a_boot_that_is_seen_before_the_return_counts() {
 }
 
 #[tokio::test]
+async fn an_agent_that_died_of_the_reboot_it_began_does_not_make_it_a_failure() {
+    let house = house().await;
+    let mut a = minion(&house, "a").await;
+    let action = house.submit(typed(&["a"], "reboot", [], Policy::default())).await.action;
+    tells_boot_id(&mut a, BEFORE).await;
+    let job = a.job("system.reboot").await;
+    a.ack(&job).await;
+    let mut fields = a.return_fields(&job, "ERROR: interrupted: the agent stopped while this job was running");
+    fields.insert("retcode", 1);
+    fields.insert("success", false);
+    a.request("_return", fields).await;
+    assert_eq!(house.state(action, "a").await.state, RunState::PickedUp);
+    a.announce().await;
+    tells_boot_id(&mut a, AFTER).await;
+    house.becomes(action, "a", RunState::Completed, None).await;
+}
+
+#[tokio::test]
 async fn scenario_36_a_machine_that_wants_a_reboot_says_so_until_it_had_one() {
     let house = house().await;
     let mut a = minion(&house, "a").await;

@@ -32,7 +32,7 @@ pub struct NewReturn {
     pub fun: String,
     /// How it was judged
     pub verdict: Verdict,
-    /// Whether a good one is the end of its run; otherwise something else will tell
+    /// Whether it is the end of its run; otherwise something else will tell
     pub settles: bool,
     /// The whole load
     pub body: Arc<Body>,
@@ -129,15 +129,14 @@ impl NewReturn {
 
     /// Does to the run what the return says.
     async fn settle(&self, tx: &Tx<'_>, effects: &mut Effects, action: ActionId) -> Result<Option<Outcome>> {
-        let is_end = self.settles || !self.verdict.success;
-        if is_end && self.verdict.success {
+        if self.settles && self.verdict.success {
             let values = params![action, &self.minion, self.jid, self.at, self.verdict.retcode];
             if let Some(row) = tx.query(COMPLETE, values).await?.first() {
                 effects.moved(action, (RunState::Sent, None), (RunState::Completed, None), self.at);
                 return Ok(Some(self.completed(row)?));
             }
         }
-        let input = if is_end { Input::Return(self.jid, self.verdict) } else { Input::Accepted(self.jid) };
+        let input = if self.settles { Input::Return(self.jid, self.verdict) } else { Input::Accepted(self.jid) };
         let retcode = Some(self.verdict.retcode);
         let cause = Cause { action, input, at: self.at, retcode, message: None, evidence: None };
         let outcome = transit::happen(tx, effects, &self.minion, &cause, false).await?;

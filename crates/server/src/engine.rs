@@ -1,6 +1,7 @@
 //! The action engine: what was asked for is carried out, once, and ends in time.
 //!
-//! The way of an action: [`admission`] is the only door; [`dispatch`] claims due runs and fills free places ([`pace`],
+//! The way of an action: [`admission`] is the only door; [`accept`] stores it and
+//! starts what may start at once; [`dispatch`] claims due runs and fills free places ([`pace`],
 //! [`tracker`]); [`deliver`] publishes what was claimed; [`silence`] sees to those who say nothing; [`sweep`] ends what is
 //! past its time. Verbs of people are in [`verbs`], their questions in [`explain`]. What becomes of a run is decided in
 //! `core::run::step` and written by `store`, nowhere else.
@@ -10,6 +11,7 @@
 //!
 //! Invariant: what is published was claimed, and what was claimed is committed.
 
+mod accept;
 mod admission;
 mod deliver;
 mod dispatch;
@@ -28,9 +30,9 @@ mod verbs;
 mod window;
 mod work;
 
+pub(crate) use accept::Accepted;
 pub use admission::{Check, Decision, Door};
 pub(crate) use admission::{Request, function};
-pub(crate) use dispatch::Accepted;
 pub use explain::{Explanation, Fact};
 pub(crate) use tell::Tags;
 pub use verbs::{Done, Verb};

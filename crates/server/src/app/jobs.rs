@@ -129,16 +129,7 @@ impl App {
     pub async fn job(&self, jid: Jid) -> Result<JobDetail, Error> {
         let store = &self.master.store;
         let job = store.job(jid).await?.ok_or_else(|| Error::NotFound(format!("there is no job {jid}")))?;
-        let mut runs: Vec<Run> = Vec::new();
-        loop {
-            let after = runs.last().map_or(String::new(), |run| run.minion.to_string());
-            let page = store.runs(job.action, &after, PAGE).await?;
-            let last = page.len() < PAGE;
-            runs.extend(page);
-            if last {
-                break;
-            }
-        }
+        let runs = self.master.all_runs(job.action).await?;
         let mut returns: Vec<ReturnEntry> = Vec::new();
         loop {
             let after = returns.last().map_or(String::new(), |entry| entry.minion.to_string());

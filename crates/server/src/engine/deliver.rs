@@ -48,18 +48,20 @@ impl Master {
 
     /// Whether this minion is expected to acknowledge this action's jobs.
     pub(super) fn expects_ack(&self, work: &Work, member: &Member) -> bool {
+        self.ask_of(work, member) != Ask::Nothing && member.facts().ack_method != AckMethod::None
+    }
+
+    /// How this minion is asked to acknowledge this action's jobs.
+    fn ask_of(&self, work: &Work, member: &Member) -> Ask {
         let facts = member.facts();
-        let ask = acks::ask(work.policy.ack, facts.ack_setting, self.config.job_ack, facts.ack_method);
-        ask != Ask::Nothing && facts.ack_method != AckMethod::None
+        acks::ask(work.policy.ack, facts.ack_setting, self.config.job_ack, facts.ack_method)
     }
 
     fn loads(&self, delivery: &Delivery<'_>) -> Vec<Map> {
         let Delivery { work, jid, attempt, members, others } = delivery;
         let mut groups: BTreeMap<Ask, Vec<&MinionId>> = BTreeMap::new();
         for member in *members {
-            let facts = member.facts();
-            let ask = acks::ask(work.policy.ack, facts.ack_setting, self.config.job_ack, facts.ack_method);
-            groups.entry(ask).or_default().push(&member.id);
+            groups.entry(self.ask_of(work, member)).or_default().push(&member.id);
         }
         let short = if groups.len() == 1 { expression(work, *others) } else { None };
         let metadata = (!work.internal).then(|| {

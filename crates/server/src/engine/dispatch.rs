@@ -5,38 +5,23 @@
 //!
 //! When the database falls behind, claims pause: work then waits in the tables and not in memory.
 
-use super::admission::Admitted;
 use super::deliver::{self, Delivery};
 use super::pace::{Progress, Room, room};
 use super::silence::RECONNECT;
 use super::tracker::Tracked;
 use super::window::Opening;
-use super::work::{arguments, json};
-use super::{Engine, Request, Waiting, Work, lock, tell};
+use super::{Engine, Waiting, Work, lock, tell};
 use crate::master::{Known, Master, Member, Presence};
 use crate::{Error, clock};
 use saltern_core::action::OverBudget;
 use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::run::{Input, RunState, WaitingFor};
 use saltern_core::time::Timestamp;
-use saltern_core::value::Value;
-use saltern_store::{
-    AckMethod, AuditEntry, Claim, NewAction, NewEvent, NewJob, NewRun, NewWork, Paused, Run, Transition, Verb,
-};
+use saltern_store::{AckMethod, Claim, NewEvent, NewJob, Paused, Run, Transition, Verb};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-
-/// An action that was accepted: it is in the database.
-#[derive(Clone, Debug)]
-pub(crate) struct Accepted {
-    pub(crate) action: ActionId,
-    /// The job of its first attempts; nothing as long as it is not due
-    pub(crate) jid: Option<Jid>,
-    pub(crate) minions: Vec<MinionId>,
-    pub(crate) missing: Vec<String>,
-}
 
 /// Runs that are published together.
 struct Part {
@@ -87,196 +72,20 @@ impl Engine {
 }
 
 impl Master {
-    /// Accepts what somebody wants done: decides, stores, and publishes what may start now.
-    pub(crate) async fn submit(self: &Arc<Self>, request: Request) -> Result<Accepted, Error> {
-        self.submit_noting(request, |_| ()).await
-    }
-
-    /// The same, with a word in between: `note` is called when it is stored, before anybody can have answered.
-    pub(super) async fn submit_noting(
-        self: &Arc<Self>,
-        request: Request,
-        note: impl FnOnce(ActionId),
-    ) -> Result<Accepted, Error> {
-        let admitted = self.admit_action(request).await?;
-        self.begin(admitted, note).await
-    }
-
-    async fn begin(self: &Arc<Self>, admitted: Admitted, note: impl FnOnce(ActionId)) -> Result<Accepted, Error> {
-        let Admitted { request, call, members, missing, decision, due, deadline, now, .. } = admitted;
-        let internal = request.is_house();
-        let interactive = request.policy.interactive;
-        let is_due = due <= now && !request.paused;
-        let minions: Vec<MinionId> = members.iter().map(|member| member.id.clone()).collect();
-
-        // Who may start at once. Places are taken before the commit and given back if it fails.
-        let ready = |member: &&Arc<Member>| {
-            is_due
-                // The house asks those who are away, too: that is how it hears of them again.
-                && (internal || self.is_there(member))
-                && !self.engine.is_elsewhere(&member.id)
-                && (internal || !self.is_on_its_way(member, now))
-                // A reboot is proven by another boot id, so the present one has to be known.
-                && !(request.ends_by_boot() && member.facts().current_boot().is_none())
-                && self.windows.opening(&member.id, request.is_restricted(), now) == Opening::Open
-        };
-        let candidates: Vec<&Arc<Member>> = members.iter().filter(ready).collect();
-        let progress = Progress {
-            total: minions.len(),
-            queued: minions.len(),
-            in_progress: 0,
-            failed: 0,
-            unreachable: 0,
-            cooling: (0, None),
-            last_ended: None,
-        };
-        let mine = match room(&request.policy, &progress, now) {
-            Room::For(places) => places.min(candidates.len()),
-            Room::None(..) | Room::OverBudget(_) => 0,
-        };
-        let granted = if internal { mine } else { self.engine.tracker().reserve(interactive, mine, now) };
-        let held_by = match (is_due, mine < candidates.len(), granted < mine) {
-            (false, ..) => WaitingFor::Due,
-            (_, true, _) if request.policy.waves.is_empty() => WaitingFor::Slot,
-            (_, true, _) => WaitingFor::Wave,
-            (_, _, true) if self.engine.tracker().free(interactive) > 0 => WaitingFor::Rate,
-            _ => WaitingFor::Slot,
-        };
-        let starting: BTreeSet<&MinionId> = candidates.iter().take(granted).map(|member| &member.id).collect();
-        let runs = minions.iter().map(|minion| {
-            let starts = starting.contains(minion);
-            NewRun {
-                minion: minion.clone(),
-                state: if starts { RunState::Sent } else { RunState::Queued },
-                waiting_for: (!starts).then_some(held_by),
-                due: (!starts).then_some(due),
-            }
-        });
-        let runs: Vec<NewRun> = runs.collect();
-        let fun = call.funs.join(",");
-        let arg = arguments(call.clone());
-        let new = NewAction {
-            kind: request.kind.name().into(),
-            name: request.name.clone().unwrap_or_else(|| request.kind.describe(&request.params)),
-            params: json(&Value::Map(request.params.clone())),
-            fun: fun.clone(),
-            arg: json(&Value::List(arg)),
-            target: json(&request.target.expression.to_value()),
-            target_type: request.target.kind.as_str().into(),
-            initiator: request.who.clone(),
-            origin: request.origin.clone(),
-            org: request.org.clone(),
-            created: now,
-            due,
-            deadline,
-            policy: request.policy.clone(),
-            decision: serde_json::to_string(&decision).unwrap_or_default(),
-            metadata: request.metadata.clone().map(|metadata| json(&Value::Map(metadata))),
-            ret: request.ret.clone(),
-            internal,
-            late: false,
-        };
-        let stored = self.store_new(&request, &new, &minions, &missing, &runs, is_due, now).await;
-        let (action, jid) = match stored {
-            Ok(stored) => stored,
-            Err(error) => {
-                if !internal {
-                    self.engine.tracker().unreserve(interactive, granted);
-                }
-                return Err(error);
-            }
-        };
-        note(action);
-        let work = Work::new(action, &new, &request, call, minions.len(), jid);
-        if request.paused {
-            let pause = Paused { at: now, by: request.who.clone(), why: "begun paused".into() };
-            self.store.pause(action, pause, None).await?;
-        }
-        if let Some(jid) = jid {
-            // Known before it is published: a quick minion answers before this function returns.
-            self.remember_job(jid, Arc::new(Known::new(work.clone(), minions.clone())));
-        }
-        let sent: Vec<Arc<Member>> = candidates.into_iter().take(granted).cloned().collect();
-        self.engine.metrics.note_queued(runs.len() - sent.len());
-        self.engine.metrics.note_started(sent.len(), false);
-        if !internal {
-            self.track(&work, &sent, jid, now, 1);
-        }
-        if sent.len() < minions.len() {
-            self.engine.await_turn(&work, due);
-        }
-        if let (Some(jid), true) = (jid, work.policy.batch.is_some()) {
-            let event = self.batch_start(&work, jid, now).await?;
-            self.store.log_events(vec![event]).await?;
-        }
-        if let (Some(jid), false) = (jid, sent.is_empty()) {
-            if work.ends_by_boot() {
-                self.keep_boot_ids(action, &sent).await?;
-            }
-            let names: BTreeSet<&MinionId> = sent.iter().map(|member| &member.id).collect();
-            let others: Vec<MinionId> = minions.iter().filter(|minion| !names.contains(minion)).cloned().collect();
-            let others = Some(others.as_slice());
-            self.deliver(&Delivery { work: &work, jid, attempt: 1, members: &sent, others }).await?;
-        }
-        Ok(Accepted { action, jid, minions, missing })
-    }
-
-    /// Stores a new action with its runs; takes another job id where somebody else has it.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one row, used once")]
-    async fn store_new(
-        &self,
-        request: &Request,
-        new: &NewAction,
-        minions: &[MinionId],
-        missing: &[String],
-        runs: &[NewRun],
-        is_due: bool,
-        now: Timestamp,
-    ) -> Result<(ActionId, Option<Jid>), Error> {
-        loop {
-            let jid = is_due.then(|| self.next_jid(now));
-            let work = NewWork {
-                action: new.clone(),
-                job: jid.map(|jid| NewJob { jid, minions: minions.to_vec(), missing: missing.to_vec() }),
-                runs: runs.to_vec(),
-                events: announcement(request, new, jid, minions, missing),
-                audit: (!new.internal).then(|| AuditEntry {
-                    at: now,
-                    who: request.who.clone(),
-                    origin: request.origin.clone(),
-                    what: "action.create".into(),
-                    subject: jid.map_or_else(|| new.name.clone(), |jid| jid.to_string()),
-                    detail: serde_json::json!({ "fun": new.fun, "minions": minions.len() }).to_string(),
-                }),
-            };
-            match self.store.create(work).await {
-                Ok(action) => return Ok((action, jid)),
-                Err(saltern_store::Error::JidTaken) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
     /// Notes runs that are in progress from now on.
-    fn track(&self, work: &Arc<Work>, members: &[Arc<Member>], jid: Option<Jid>, now: Timestamp, deliveries: u32) {
+    pub(super) fn track(
+        &self,
+        work: &Arc<Work>,
+        members: &[Arc<Member>],
+        jid: Option<Jid>,
+        now: Timestamp,
+        deliveries: u32,
+    ) {
         let Some(jid) = jid else { return };
         let acks: Vec<bool> = members.iter().map(|member| self.expects_ack(work, member)).collect();
         let mut tracker = self.engine.tracker();
         for (member, acks) in members.iter().zip(acks) {
-            let run = Tracked {
-                jid,
-                sent: now,
-                delivered: now,
-                deliveries,
-                picked_up: None,
-                heard: now,
-                asked: None,
-                strikes: 0,
-                unanswered: 0,
-                acks,
-                recovered: false,
-                stopping: false,
-            };
+            let run = Tracked::new(jid, deliveries, acks, now);
             tracker.fill(work, member.id.clone(), run);
         }
     }
@@ -289,7 +98,7 @@ impl Master {
     /// Whether it may still be on its way back to a server that has just started: what is published now would miss it. A stock
     /// minion that can be heard again is not back yet, it sends requests seconds before it has subscribed; and it could not be
     /// sent the same job again, as it says of a mere reconnection that it has started.
-    fn is_on_its_way(&self, member: &Member, now: Timestamp) -> bool {
+    pub(super) fn is_on_its_way(&self, member: &Member, now: Timestamp) -> bool {
         if now >= self.engine.started.plus(RECONNECT) {
             return false;
         }
@@ -361,18 +170,10 @@ impl Master {
         let acks = member.is_some_and(|member| self.expects_ack(&known.work, &member));
         let now = clock::now();
         let tracked = Tracked {
-            jid,
             sent: run.sent.unwrap_or(now),
-            delivered: now,
-            deliveries: run.deliveries,
             picked_up: run.picked_up,
-            heard: now,
-            asked: None,
-            strikes: 0,
-            unanswered: 0,
-            acks,
             recovered: true,
-            stopping: false,
+            ..Tracked::new(jid, run.deliveries, acks, now)
         };
         let mut tracker = self.engine.tracker();
         if tracker.get_mut(action, &run.minion).is_none() {
@@ -551,13 +352,18 @@ impl Master {
         due: Vec<Run>,
         now: Timestamp,
     ) -> Result<usize, Error> {
-        let mut held = Vec::new();
+        let (mut held, mut unknown_boot) = (Vec::new(), BTreeSet::new());
         // By job id where one is given (sent before), by attempt and by delivery: one publication says one number.
         let mut parts: BTreeMap<(Option<Jid>, u32, u32), Vec<Arc<Member>>> = BTreeMap::new();
         for run in due {
             let again = run.deliveries > 0;
             match self.obstacle(work, &run, now) {
-                Some(input) => held.push(transition(work.id, &run.minion, input, now)),
+                Some(input) => {
+                    if matches!(input, Input::Wait(WaitingFor::Facts, _)) {
+                        unknown_boot.insert(run.minion.clone());
+                    }
+                    held.push(transition(work.id, &run.minion, input, now));
+                }
                 None => {
                     let Some(member) = self.member(run.minion.as_str()) else { continue };
                     let key =
@@ -568,6 +374,9 @@ impl Master {
         }
         if !held.is_empty() {
             self.store.transit(held).await?;
+        }
+        if !unknown_boot.is_empty() {
+            self.ask_boot_ids(unknown_boot);
         }
         let mut used = 0;
         for ((known, attempt, delivery), members) in parts {
@@ -592,7 +401,6 @@ impl Master {
             return Some(Input::Wait(WaitingFor::Window, Some(look)));
         }
         if work.ends_by_boot() && member.facts().current_boot().is_none() {
-            self.ask_boot_ids(vec![run.minion.clone()]);
             return Some(Input::Wait(WaitingFor::Facts, Some(now.plus(Duration::from_secs(5)))));
         }
         None
@@ -642,7 +450,7 @@ impl Master {
         Ok(members.len())
     }
 
-    async fn batch_start(&self, work: &Work, jid: Jid, now: Timestamp) -> Result<NewEvent, Error> {
+    pub(super) async fn batch_start(&self, work: &Work, jid: Jid, now: Timestamp) -> Result<NewEvent, Error> {
         let is_down = |minion: &MinionId| self.member(minion.as_str()).is_none_or(|member| !self.is_there(&member));
         let (down, available): (Vec<_>, Vec<_>) = self.all_minions(work.id).await?.into_iter().partition(is_down);
         Ok(tell::batch_start(jid, &available, &down, work.metadata_value(), now))
@@ -663,9 +471,8 @@ impl Master {
         let (Some(at), Some(jid)) = (row.ended, row.jid) else { return Ok(()) };
         let work = Work::read(&row)?;
         let (mut done, mut timed_out) = (Vec::new(), Vec::new());
-        for minion in self.all_minions(action).await? {
-            let returned = self.store.run(action, &minion).await?.is_some_and(|run| run.retcode.is_some());
-            if returned { done.push(minion) } else { timed_out.push(minion) }
+        for run in self.all_runs(action).await? {
+            if run.retcode.is_some() { done.push(run.minion) } else { timed_out.push(run.minion) }
         }
         let event = tell::batch_done(jid, &done, &timed_out, work.metadata_value(), at);
         Ok(self.store.log_events(vec![event]).await?)
@@ -673,13 +480,18 @@ impl Master {
 
     /// Everybody an action is for.
     async fn all_minions(&self, action: ActionId) -> Result<Vec<MinionId>, Error> {
-        const PAGE: usize = 5_000;
-        let mut all: Vec<MinionId> = Vec::new();
+        Ok(self.all_runs(action).await?.into_iter().map(|run| run.minion).collect())
+    }
+
+    /// Every run of an action, in the order of minions.
+    pub(crate) async fn all_runs(&self, action: ActionId) -> Result<Vec<Run>, Error> {
+        const PAGE: usize = 1_000;
+        let mut all: Vec<Run> = Vec::new();
         loop {
-            let after = all.last().map_or(String::new(), ToString::to_string);
+            let after = all.last().map_or(String::new(), |run| run.minion.to_string());
             let page = self.store.runs(action, &after, PAGE).await?;
             let last = page.len() < PAGE;
-            all.extend(page.into_iter().map(|run| run.minion));
+            all.extend(page);
             if last {
                 return Ok(all);
             }
@@ -714,38 +526,4 @@ impl Master {
 
 pub(super) fn transition(action: ActionId, minion: &MinionId, input: Input, at: Timestamp) -> Transition {
     Transition { action, minion: minion.clone(), input, at, message: None, evidence: None }
-}
-
-/// The events that tell of a new action.
-fn announcement(
-    request: &Request,
-    new: &NewAction,
-    jid: Option<Jid>,
-    minions: &[MinionId],
-    missing: &[String],
-) -> Box<dyn Fn(ActionId) -> Vec<saltern_store::NewEvent> + Send> {
-    let (request, new) = (request.clone(), new.clone());
-    let (minions, missing) = (minions.to_vec(), missing.to_vec());
-    Box::new(move |id| {
-        let mut events = Vec::new();
-        let call = request.kind.compile(&request.params);
-        if let (Some(jid), Ok(call)) = (jid, call) {
-            let work = Work::new(id, &new, &request, call, minions.len(), Some(jid));
-            events.push(deliver::announce(&work, jid, &minions, &missing, new.created));
-        }
-        if !new.internal {
-            let body = Value::map([
-                ("action", Value::from(id.0)),
-                ("kind", new.kind.as_str().into()),
-                ("name", new.name.as_str().into()),
-                ("user", new.initiator.as_str().into()),
-                ("due", new.due.rfc3339().into()),
-                ("deadline", new.deadline.rfc3339().into()),
-                ("jid", jid.map_or(Value::Nil, Value::from)),
-                ("minions", i64::try_from(minions.len()).unwrap_or(0).into()),
-            ]);
-            events.push(tell::action(id, "new", body, new.created));
-        }
-        events
-    })
 }

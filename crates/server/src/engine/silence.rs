@@ -3,7 +3,7 @@
 //! Not acknowledged in time: the same job id goes out again, to minions that can be trusted to know it again. Then the
 //! silent are asked what they run, many in one question (`saltutil.running`), and at last whether they have an answer that
 //! never arrived (`saltutil.find_cached_job`). Whoever says twice that he does not run it, and has no answer, does not.
-//! Whoever does not answer is asked again, less and less often, until the deadline decides.
+//! Whoever does not answer is asked again until the deadline decides.
 //!
 //! Nobody is asked who has spoken lately: a fleet at work costs nothing here.
 
@@ -88,14 +88,14 @@ impl Master {
         let plan = self.plan(now);
         self.settle(plan.transitions).await?;
         for ((action, jid), minions) in plan.kill {
-            self.ask(minions, "saltutil.term_job", Some(jid), Question::Kill(action, jid));
+            self.ask(minions, "saltutil.term_job", vec![jid.into()], Question::Kill(action, jid));
         }
         for ((action, jid), minions) in plan.cached {
-            self.ask(minions, "saltutil.find_cached_job", Some(jid), Question::Cached(action, jid));
+            self.ask(minions, "saltutil.find_cached_job", vec![jid.into()], Question::Cached(action, jid));
         }
         let ask: Vec<MinionId> = plan.ask.into_iter().collect();
         for part in ask.chunks(MOST_ASKED) {
-            self.ask(part.iter().cloned().collect(), "saltutil.running", None, Question::Running);
+            self.ask(part.iter().cloned().collect(), "saltutil.running", Vec::new(), Question::Running);
         }
         Ok(())
     }
@@ -216,15 +216,12 @@ impl Master {
     }
 
     /// Asks these minions something, in the background.
-    fn ask(self: &Arc<Self>, minions: BTreeSet<MinionId>, fun: &'static str, jid: Option<Jid>, question: Question) {
+    fn ask(self: &Arc<Self>, minions: BTreeSet<MinionId>, fun: &'static str, arg: Vec<Value>, question: Question) {
         let master = self.clone();
         self.tasks.spawn(crate::tasks::Kind::Errand, "ask the silent", async move {
             let target = Target::list(minions.iter().map(MinionId::as_str));
-            let arg = jid.map(Value::from).into_iter().collect();
             let mut request = Request::house(target, fun, arg);
             request.deadline = Some(GATHER);
-            // The question is known before the first answer can come: its action is found by its id, so it is noted by
-            // whoever hears the answer first.
             match master.submit_question(request, question.clone()).await {
                 Ok(action) => {
                     tokio::time::sleep(GATHER).await;
@@ -238,29 +235,19 @@ impl Master {
         });
     }
 
-    pub(super) fn ask_boot_ids(self: &Arc<Self>, minions: Vec<MinionId>) {
-        let master = self.clone();
-        self.tasks.spawn(crate::tasks::Kind::Errand, "ask for boot ids", async move {
-            let target = Target::list(minions.iter().map(MinionId::as_str));
-            let path = Value::from("cat /proc/sys/kernel/random/boot_id");
-            let request = Request::house(target, "cmd.run", vec![path]);
-            match master.submit_question(request, Question::BootId(clock::now())).await {
-                Ok(action) => {
-                    tokio::time::sleep(GATHER).await;
-                    lock(&master.engine.questions).remove(&action);
-                }
-                Err(error) => tracing::debug!(%error, "boot ids could not be asked for"),
-            }
-        });
+    /// Asks these minions which boot they are on.
+    pub(super) fn ask_boot_ids(self: &Arc<Self>, minions: BTreeSet<MinionId>) {
+        let arg = vec![Value::from("cat /proc/sys/kernel/random/boot_id")];
+        self.ask(minions, "cmd.run", arg, Question::BootId(clock::now()));
     }
 
     /// Kills a job on these minions.
     pub(super) fn kill(self: &Arc<Self>, minions: BTreeSet<MinionId>, action: ActionId, jid: Jid) {
-        self.ask(minions, "saltutil.kill_job", Some(jid), Question::Kill(action, jid));
+        self.ask(minions, "saltutil.kill_job", vec![jid.into()], Question::Kill(action, jid));
     }
 
     async fn submit_question(self: &Arc<Self>, request: Request, question: Question) -> Result<ActionId, Error> {
-        // Answers are looked up by action; the lock is held by nobody while the job is on its way.
+        // Noted when it is stored, before it is published: no answer can come earlier.
         let accepted = self.submit_noting(request, |action| {
             lock(&self.engine.questions).insert(action, question.clone());
         });
@@ -324,7 +311,6 @@ impl Master {
             let mut tracker = self.engine.tracker();
             for (action, in_progress) in tracker.actions() {
                 let Some(run) = in_progress.runs.get_mut(&member.id) else { continue };
-                run.unanswered = 0;
                 if running.contains(&run.jid) {
                     (run.heard, run.strikes) = (now, 0);
                     if run.picked_up.is_none() {
@@ -362,7 +348,7 @@ impl Master {
             }
         }
         if boots {
-            self.ask_boot_ids(vec![minion.clone()]);
+            self.ask_boot_ids([minion.clone()].into());
         }
     }
 }
@@ -382,7 +368,7 @@ impl super::Engine {
                 self.metrics.note_ack(now.since(run.delivered));
             }
             run.picked_up.get_or_insert(now);
-            (run.heard, run.strikes, run.unanswered) = (now, 0, 0);
+            (run.heard, run.strikes) = (now, 0);
         }
     }
 }
@@ -401,12 +387,9 @@ fn ack_patience(run: &Tracked, first: Duration) -> Duration {
     first.saturating_mul(1 << run.deliveries.saturating_sub(1).min(4))
 }
 
-/// How long until the next question: longer each time that it was not answered.
+/// How long until the next question: sooner where the answer was a no.
 fn again(run: &Tracked) -> Duration {
-    if run.strikes > 0 {
-        return ASK_AGAIN;
-    }
-    LEAST_SILENCE.saturating_mul(1 << run.unanswered.min(4)).min(MOST_SILENCE)
+    if run.strikes > 0 { ASK_AGAIN } else { LEAST_SILENCE }
 }
 
 /// Whether a minion can be trusted to know a job id again. Our own keep a ledger. Stock ones remember job ids until they

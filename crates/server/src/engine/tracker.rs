@@ -26,8 +26,6 @@ pub(super) struct Tracked {
     pub(super) asked: Option<Timestamp>,
     /// How often in a row the minion said that it does not run it
     pub(super) strikes: u32,
-    /// How often in a row it did not answer
-    pub(super) unanswered: u32,
     /// Whether an acknowledgement is expected
     pub(super) acks: bool,
     /// Read back at the start: whether it was published before the stop is not known
@@ -66,6 +64,25 @@ struct Bucket {
 /// Which lane a run is in: people who wait do not queue behind large actions.
 const fn lane(interactive: bool) -> usize {
     interactive as usize
+}
+
+impl Tracked {
+    /// A run that was published just now.
+    pub(super) fn new(jid: Jid, deliveries: u32, acks: bool, now: Timestamp) -> Self {
+        Self {
+            jid,
+            sent: now,
+            delivered: now,
+            deliveries,
+            picked_up: None,
+            heard: now,
+            asked: None,
+            strikes: 0,
+            acks,
+            recovered: false,
+            stopping: false,
+        }
+    }
 }
 
 impl Tracker {

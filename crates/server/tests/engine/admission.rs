@@ -72,11 +72,11 @@ fn there_is_no_side_door() {
     }
     found.sort();
     let expected = [
+        "accept.rs Admitted {",
+        "accept.rs store.create(",
         "admission.rs Admitted {",
         "deliver.rs self.publish(",
-        "dispatch.rs Admitted {",
         "dispatch.rs store.claim(",
-        "dispatch.rs store.create(",
     ];
     assert_eq!(found, expected);
 }

@@ -131,8 +131,10 @@ pub(crate) trait Hands {
     async fn job(&mut self, fun: &str) -> Job;
     async fn ack(&self, job: &Job);
     async fn fails(&self, job: &Job, retcode: i64);
-    /// Fails if this function arrives again before the next ping of somebody does.
+    /// Answers a question of the house; tells whether it was one.
     async fn answer_house(&mut self, job: &Job) -> bool;
+    /// Answers questions of the house for ever, and fails if anything else arrives.
+    async fn only_answers_house(&mut self);
 }
 
 impl Hands for FakeMinion {
@@ -155,6 +157,13 @@ impl Hands for FakeMinion {
         fields.insert("retcode", retcode);
         fields.insert("success", false);
         self.request("_return", fields).await;
+    }
+
+    async fn only_answers_house(&mut self) {
+        loop {
+            let asked = self.next_job().await;
+            assert!(self.answer_house(&asked).await, "it was sent again");
+        }
     }
 
     async fn answer_house(&mut self, job: &Job) -> bool {

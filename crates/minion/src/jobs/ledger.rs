@@ -108,8 +108,13 @@ impl Ledger {
 
     fn append(&self, state: &mut State, jid: Jid, standing: Standing) -> Result<(), Error> {
         let line = format!("{jid} {}\n", standing.word());
-        let written = state.file.write_all(line.as_bytes()).and_then(|()| state.file.sync_data());
-        written.map_err(|error| Error::file("write", &self.path, error))?;
+        let failed = |error| Error::file("write", &self.path, error);
+        let before = state.file.metadata().map_err(failed)?.len();
+        if let Err(error) = state.file.write_all(line.as_bytes()).and_then(|()| state.file.sync_data()) {
+            // A full disk takes half a line; what comes next must not be written behind it.
+            let _ = state.file.set_len(before);
+            return Err(failed(error));
+        }
         state.jobs.insert(jid, standing);
         state.lines += 1;
         if state.lines > 4 * REMEMBERED {

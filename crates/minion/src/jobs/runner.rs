@@ -121,16 +121,17 @@ impl Runner {
 
     async fn run(self: Arc<Self>, job: Publish, wants_ack: bool) {
         let Ok(_slot) = self.slots.clone().acquire_owned().await else { return };
-        if self.job_ack && wants_ack {
-            self.acknowledge(&job).await;
-        }
-        let guard = self.running.begin(&job);
-        let context = Context { job: guard.handle(), ..self.context.clone() };
+        // Written down before it is acknowledged: what cannot be written down is refused, and nothing was promised.
         if let Err(error) = self.ledger.note(job.jid, Standing::Started) {
             tracing::error!(jid = %job.jid, %error, "a job was refused: it cannot be written down");
             self.refuse(job, &error);
             return;
         }
+        if self.job_ack && wants_ack {
+            self.acknowledge(&job).await;
+        }
+        let guard = self.running.begin(&job);
+        let context = Context { job: guard.handle(), ..self.context.clone() };
         let (fun, arg) = (job.fun.clone(), job.arg.clone());
         let work = tokio::spawn(async move { call_all(&fun, &arg, &context).await });
         self.running.set_abort(job.jid, work.abort_handle());

@@ -1,38 +1,29 @@
-//! Who sees which minions. Lists, counts, verbs and events ask here, so that nobody learns of a machine that is not his.
+//! Who may do what, on which minions, and who hears of what. Asked for every request, list, count and event, so that nobody
+//! learns of a machine that is not his.
+//!
+//! One function decides: [`Rights::may`] takes what somebody wishes and answers yes, or what is missing. Rights come from
+//! two sources that add up: roles of our own ([`Grant`]) and Salt's `external_auth` ([`RawRules`]).
+//!
+//! Invariants: a list of calls is allowed only if each of them is, on each minion; a narrower [`Scope`] never allows more;
+//! no refusal names a minion that the person does not see.
+//!
+//! Not here: which minions a group or a target means now (`server` resolves them), passwords and tokens.
 
-use crate::ids::MinionId;
-use std::collections::BTreeSet;
-use std::sync::Arc;
+mod class;
+mod entry;
+mod events;
+mod external;
+mod hearing;
+mod rights;
+mod role;
+mod sight;
+mod wish;
 
-/// The minions somebody sees.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sight {
-    /// All there are
-    #[default]
-    All,
-    /// These
-    Some(Arc<BTreeSet<MinionId>>),
-}
-
-impl Sight {
-    /// Whether this minion is among them.
-    pub fn sees(&self, minion: &MinionId) -> bool {
-        match self {
-            Self::All => true,
-            Self::Some(minions) => minions.contains(minion),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_sees_some_does_not_see_the_others() {
-        let id = |text| MinionId::new(text).unwrap();
-        let sight = Sight::Some(Arc::new([id("a")].into()));
-        assert!(sight.sees(&id("a")) && !sight.sees(&id("b")));
-        assert!(Sight::All.sees(&id("b")));
-    }
-}
+pub use class::{Class, runner_class, wheel_class};
+pub use entry::{Arguments, Condition, Entry, Pattern, Rule};
+pub use events::{Audience, audience, narrow};
+pub use external::{RawRules, RulesError};
+pub use rights::Rights;
+pub use role::{BadGrant, Grant, Role, Scope};
+pub use sight::Sight;
+pub use wish::{Invocation, Refusal, Thing, Wish};

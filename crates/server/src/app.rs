@@ -4,52 +4,111 @@
 //! itself. Callers have been identified already: every call that changes something says who and from where.
 
 mod actions;
+mod audit;
+mod cache;
+mod calls;
 mod events;
+mod functions;
+mod groups;
 mod jobs;
 mod keys;
 mod minions;
+mod organisations;
+mod requests;
+mod sign_in;
 mod status;
+mod tokens;
+mod users;
+mod viewer;
 mod watch;
 
 pub use actions::{ActionQuery, ActionRequest, What};
-pub use events::{EventEntry, EventQuery, EventStream};
+pub use audit::AuditQuery;
+pub use cache::Cached;
+pub use calls::{CallSummary, Called};
+pub(crate) use events::Hub;
+pub use events::{Batch, Chunk, EventEntry, EventQuery, EventStream, Heard, Shaped};
+pub use functions::{Refreshed, RefreshedKind};
+pub use groups::GroupEntry;
 pub use jobs::{Accepted, JobDetail, JobQuery, JobSummary, ReturnEntry, RunRequest};
-pub use keys::{KeyEntry, KeyMatch};
+pub use keys::{KeyEntry, KeyMatch, KeyPair};
 pub use minions::{MinionDetail, MinionEntry};
+pub use requests::{KeptAnswer, Repeated};
+pub use sign_in::{Identity, Session, SignedIn};
 pub use status::{PortStatus, Status};
-pub use watch::{Progress, Unanswered, Watch, Why};
+pub use tokens::{NewToken, TokenEntry};
+pub use users::{UserChange, UserEntry};
+pub use watch::{Patience, Progress, Unanswered, Watch, Why};
 
-pub use saltern_store::{Action, ActionFilter, Attempt, Counts, DeadLetter, Run};
+pub use saltern_store::{
+    ANY_VERSION, Action, ActionFilter, Attempt, AuditCheck, AuditEntry, AuditFilter, Counts, DeadLetter, FunctionDoc,
+    Group, Organisation, Run, TokenKind,
+};
 
 pub use crate::engine::{Check, Decision, Done, Door, Explanation, Fact, Verb};
 pub use crate::master::KeyVerb;
 
+use crate::clock;
+use crate::config::{Config, Secret};
 use crate::master::Master;
-use saltern_core::access::Sight;
+use saltern_core::access::{Rights, Sight};
 use saltern_wire::zmtp::publisher::Publisher;
 use std::sync::Arc;
 
-/// Who asks, from where, and what he may see.
+/// Who asks, from where, and what he may.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The user
     pub who: String,
     /// The address or socket
     pub origin: String,
-    /// His organisation; empty for the server's own administrators, who see every organisation's actions
-    pub org: String,
-    /// The minions he sees
-    pub sight: Sight,
+    /// What he may do, on the minions there are now
+    pub rights: Arc<Rights>,
+    /// What he showed, for whoever has to ask again later
+    pub(crate) token: Option<Secret>,
 }
 
 impl Caller {
-    /// Somebody who may see everything.
+    /// Somebody who may do everything: whoever may open the control socket.
     pub fn administrator(who: impl Into<String>, origin: impl Into<String>) -> Self {
-        Self { who: who.into(), origin: origin.into(), org: String::new(), sight: Sight::All }
+        let who = who.into();
+        Self::with_rights(origin, Rights::administrator(who.as_str()))
+    }
+
+    /// Somebody with these rights.
+    pub fn with_rights(origin: impl Into<String>, rights: Rights) -> Self {
+        Self { who: rights.user.clone(), origin: origin.into(), rights: Arc::new(rights), token: None }
+    }
+
+    /// Whether he is who he is as long as the server runs: no token of his can end.
+    pub(crate) const fn is_permanent(&self) -> bool {
+        self.token.is_none()
+    }
+
+    /// The minions he sees.
+    pub fn sight(&self) -> &Sight {
+        &self.rights.sees
+    }
+
+    /// An entry of the audit log for what he does.
+    pub(crate) fn audit(&self, what: &str, subject: &str, detail: serde_json::Value) -> AuditEntry {
+        AuditEntry {
+            at: clock::now(),
+            who: self.who.clone(),
+            origin: self.origin.clone(),
+            what: what.to_owned(),
+            subject: subject.to_owned(),
+            detail: detail.to_string(),
+        }
     }
 }
 
 impl App {
+    /// What the operator has set.
+    pub fn config(&self) -> &Config {
+        &self.master.config
+    }
+
     /// How long a minion that says nothing is waited for unless told (`timeout`).
     pub fn timeout(&self) -> std::time::Duration {
         self.master.config.timeout
@@ -61,5 +120,6 @@ impl App {
 pub struct App {
     pub(crate) master: Arc<Master>,
     pub(crate) publisher: Publisher,
+    pub(crate) hub: Hub,
     pub(crate) started: saltern_core::time::Timestamp,
 }

@@ -4,9 +4,11 @@
 //! reader, the error messages and the reference page are made from. Keys of a Salt `master` file that have no meaning here
 //! are named once and ignored; keys nobody knows are errors that name their place.
 
+mod http;
 mod reader;
 mod settings;
 
+pub use http::{Http, Login, Secret};
 pub use reader::ConfigError;
 pub use settings::{SETTINGS, Setting, reference_page};
 
@@ -77,9 +79,16 @@ pub struct Config {
     pub keep_actions: usize,
     pub keep_events: Duration,
     pub keep_events_count: usize,
+    pub webhook_timeout: Duration,
+    pub webhook_tries: i64,
     pub timeout: Duration,
+    pub gather_job_timeout: Duration,
     /// What `_master_opts` tells minions as it was set
     pub state_opts: Map,
+    pub http: Http,
+    pub login: Login,
+    /// What clients are shown of the configuration
+    pub shown: Map,
     /// Salt keys that were found and mean nothing here
     pub ignored: Vec<String>,
 }

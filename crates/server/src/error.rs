@@ -15,6 +15,15 @@ pub enum Error {
     /// Not now.
     #[error("{0}")]
     Busy(String),
+    /// He may not.
+    #[error("{0}")]
+    Forbidden(String),
+    /// Nobody knows who he is.
+    #[error("{0}")]
+    Unauthenticated(String),
+    /// It was changed since he looked.
+    #[error("{0}")]
+    Stale(String),
     /// The database.
     #[error(transparent)]
     Store(#[from] saltern_store::Error),
@@ -40,6 +49,12 @@ pub enum Class {
     Conflict,
     /// Try again later
     Busy,
+    /// Not for him
+    Forbidden,
+    /// Log in first
+    Unauthenticated,
+    /// Look again, then change
+    Stale,
     /// Not the caller's fault
     Internal,
 }
@@ -51,6 +66,9 @@ impl Error {
             Self::Invalid(_) => Class::Invalid,
             Self::NotFound(_) => Class::NotFound,
             Self::Conflict(_) => Class::Conflict,
+            Self::Forbidden(_) => Class::Forbidden,
+            Self::Unauthenticated(_) => Class::Unauthenticated,
+            Self::Stale(_) => Class::Stale,
             Self::Busy(_)
             | Self::Stopping
             | Self::Store(

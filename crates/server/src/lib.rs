@@ -5,6 +5,7 @@
 //!
 //! Must never know: HTTP, JSON shapes for clients, argument parsing, SQL.
 
+mod access;
 pub mod app;
 pub mod body;
 pub mod clock;

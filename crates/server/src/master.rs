@@ -35,6 +35,7 @@ pub(crate) use member::{Facts, Member};
 pub(crate) use publish::{PublishQueue, run as run_publisher};
 pub(crate) use requests::{AUTH_PATIENCE, Requests};
 
+use crate::access::{Directory, Passwords, Tokens};
 use crate::config::Config;
 use crate::engine::{Engine, Windows};
 use crate::pool::Pool;
@@ -75,6 +76,11 @@ pub(crate) struct Master {
     /// What was admitted, for the next start
     journal: Journal,
     publisher: publish::Publisher,
+    /// People, groups and organisations
+    pub(crate) directory: Directory,
+    /// Tokens that were shown lately
+    pub(crate) tokens: Tokens,
+    pub(crate) passwords: Passwords,
     /// What is to be done, and what is being done
     pub(crate) engine: Engine,
     /// When minions may be changed
@@ -98,12 +104,15 @@ pub(crate) struct Parts {
     pub(crate) pool: Pool,
     pub(crate) jids: JidSource,
     pub(crate) renders: usize,
+    pub(crate) directory: Directory,
+    pub(crate) passwords: Passwords,
 }
 
 impl Master {
     /// Puts it together; the queue is for [`run_publisher`].
     pub(crate) fn new(parts: Parts) -> Result<(Arc<Self>, PublishQueue), Error> {
-        let Parts { config, store, rsa, keys, tasks, book, members, files, pool, jids, renders } = parts;
+        let Parts { config, store, rsa, keys, tasks, book, members, files, pool, jids, renders, directory, passwords } =
+            parts;
         let (publisher, queue) = publish::Publisher::new();
         let pillars = Arc::new(Pillars::new(&config)?);
         let (journal, admitted) =
@@ -117,6 +126,9 @@ impl Master {
         let master = Self {
             engine,
             windows,
+            directory,
+            tokens: Tokens::default(),
+            passwords,
             ring: RwLock::new(Arc::new(Ring::new(0, keys, &rsa)?)),
             keys: book,
             members: RwLock::new(members),

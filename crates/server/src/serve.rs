@@ -1,6 +1,7 @@
 //! Brings a server up, keeps it running, takes it down: in one place, in a stated order.
 
-use crate::app::App;
+use crate::access::{Directory, Passwords};
+use crate::app::{App, Hub};
 use crate::config::Config;
 use crate::engine::Tags;
 use crate::master::{self, EXECUTOR_FILE, KeyBook, Master, Member, Requests};
@@ -70,6 +71,9 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
         "publisher",
         master::run_publisher(master.clone(), publisher.clone(), serial, publish_queue),
     );
+    let hub = Hub::new();
+    tasks.spawn(Kind::Essential, "event readers", hub.clone().run(master.store.clone(), tasks.stop_token()));
+    tasks.spawn(Kind::Essential, "tokens", master.clone().keep_tokens());
     tasks.spawn(Kind::Essential, "key renewal", master.clone().keep_keys_fresh());
     tasks.spawn(Kind::Essential, "minion records", master.clone().keep_minions_recorded());
     tasks.spawn(Kind::Essential, "presence events", master.clone().keep_presence_told());
@@ -77,7 +81,7 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     tasks.spawn(Kind::Essential, "watch over the silent", master.clone().keep_watch());
     tasks.spawn(Kind::Essential, "other servers", master.clone().keep_in_touch());
     tasks.spawn(Kind::Essential, "retention", master.clone().keep_forgetting());
-    Ok(Server { app: App { master, publisher, started }, tasks, publish_address, return_address, _lock: lock })
+    Ok(Server { app: App { master, publisher, hub, started }, tasks, publish_address, return_address, _lock: lock })
 }
 
 impl Server {
@@ -132,6 +136,7 @@ impl Master {
         let files = FileRoots::new(config.file_roots.clone(), config.files.clone()).map_err(invalid)?;
         let files = files.with_builtin(path, content).map_err(invalid)?;
         let newest = store.newest_jid().await?;
+        let directory = Directory::open(&store).await?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let pool = Pool::start("auth", cores, 4096, master::AUTH_PATIENCE)
             .map_err(|error| Error::Start(format!("cannot start threads: {error}")))?;
@@ -146,6 +151,8 @@ impl Master {
             files,
             pool,
             jids: JidSource::after(newest),
+            directory,
+            passwords: Passwords::new()?,
             renders: cores,
         })
     }

@@ -13,10 +13,10 @@ pub enum Counter {
     Action,
     /// Serials of publications
     Serial,
-    /// Numbers of the audit log
-    Audit,
     /// Numbers of the dead letters
     DeadLetter,
+    /// Ids of webhooks
+    Webhook,
 }
 
 impl Counter {
@@ -25,8 +25,8 @@ impl Counter {
             Self::Event => "event",
             Self::Action => "action",
             Self::Serial => "serial",
-            Self::Audit => "audit",
             Self::DeadLetter => "dead_letter",
+            Self::Webhook => "webhook",
         }
     }
 }

@@ -5,9 +5,9 @@
 
 mod effects;
 mod location;
-mod postgres;
+pub(crate) mod postgres;
 mod row;
-mod sqlite;
+pub(crate) mod sqlite;
 mod stats;
 mod tls;
 mod tx;
@@ -15,7 +15,7 @@ mod writer;
 
 pub(crate) use effects::Effects;
 pub use location::{Location, Options};
-pub(crate) use row::{Param, Row, params};
+pub(crate) use row::{Param, Row, params, storable};
 pub use stats::{Bucket, CommitStats};
 pub(crate) use tx::{Locking, Tx, locking};
 pub(crate) use writer::{Connection, Operation, Writer};

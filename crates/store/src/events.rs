@@ -113,6 +113,12 @@ impl Store {
         rows.into_iter().map(read).collect()
     }
 
+    /// Number of the oldest event that is kept.
+    pub async fn first_event(&self) -> Result<Option<i64>> {
+        let rows = self.query("SELECT number FROM events ORDER BY number LIMIT 1", params![]).await?;
+        rows.first().map(|row| row.int(0)).transpose()
+    }
+
     /// The number of the newest event, 0 if there is none.
     pub async fn last_event(&self) -> Result<i64> {
         let rows = self.query(LAST, params![]).await?;

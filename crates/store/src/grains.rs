@@ -38,7 +38,21 @@ impl Operation for Put {
     }
 }
 
+struct Remove(MinionId);
+
+impl Operation for Remove {
+    type Output = ();
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(async move { tx.execute("DELETE FROM grains WHERE minion = ?1", params![&self.0]).await.map(drop) })
+    }
+}
+
 impl Store {
+    /// Forgets a minion's grains.
+    pub async fn remove_grains(&self, minion: MinionId) -> Result<()> {
+        self.write(Remove(minion)).await
+    }
+
     /// Keeps a minion's grains, with the events that tell of it.
     pub async fn record_grains(&self, grains: GrainsRow, events: Vec<NewEvent>) -> Result<()> {
         self.write(Put(grains, events)).await

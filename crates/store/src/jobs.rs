@@ -45,6 +45,8 @@ pub struct Job {
     pub missing: Vec<String>,
     /// Whether it is housekeeping of the server itself
     pub internal: bool,
+    /// What its asker wrote beside it, as JSON text
+    pub metadata: Option<String>,
 }
 
 /// A page of jobs, newest first.
@@ -80,7 +82,7 @@ macro_rules! select {
     ($from:literal, $rest:literal) => {
         concat!(
             "SELECT j.jid, j.action, j.created, j.fun, j.arg, j.target, j.target_type, j.initiator, j.minions, \
-             j.missing, j.internal FROM ",
+             j.missing, j.internal, (SELECT a.metadata FROM actions a WHERE a.id = j.action) FROM ",
             $from,
             " ",
             $rest
@@ -98,8 +100,10 @@ pub(crate) const OPEN_PAGE: &str = select!(
     "WHERE o.ended IS NULL AND j.action = o.id AND j.jid < ?1 AND j.internal <= ?2 ORDER BY j.jid DESC LIMIT ?3"
 );
 /// Behind every job id in any order of text: one digit longer than the largest.
-const AFTER_ALL: &str = "999999999999999999999";
-const NEWEST: &str = "SELECT max(jid) FROM jobs";
+pub(crate) const AFTER_ALL: &str = "999999999999999999999";
+// Runner calls have ids of the same kind.
+const NEWEST: &str =
+    "SELECT max(jid) FROM (SELECT max(jid) AS jid FROM jobs UNION ALL SELECT max(jid) FROM calls) AS newest";
 
 /// Stores a job of an action.
 pub(crate) async fn insert(
@@ -165,7 +169,7 @@ impl Store {
         self.query(OF_ACTION, params![action]).await?.into_iter().map(read).collect()
     }
 
-    /// The newest job id there is.
+    /// The newest job id there is, that of a runner call included.
     pub async fn newest_jid(&self) -> Result<Option<Jid>> {
         match self.query(NEWEST, params![]).await?.into_iter().next() {
             Some(mut row) => row.opt_jid(0),
@@ -190,6 +194,7 @@ fn read(mut row: Row) -> Result<Job> {
         minions,
         missing,
         internal: row.flag(10)?,
+        metadata: row.opt_text(11)?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Minions' public keys and what was decided about them.
 
-use crate::audit::{self, AuditEntry};
+use crate::audit::AuditEntry;
 use crate::db::{Effects, Operation, Row, Tx, params};
 use crate::events::NewEvent;
 use crate::{Result, Store};
@@ -69,9 +69,7 @@ impl Operation for Change {
             for (minion, slot) in &self.remove {
                 tx.execute(REMOVE, params![minion, slot.number()]).await?;
             }
-            for entry in &self.audit {
-                audit::append(tx, entry).await?;
-            }
+            effects.audit(&self.audit);
             effects.log(&self.events);
             Ok(())
         })

@@ -20,6 +20,7 @@ pub struct MineEntry {
 const PUT: &str = "INSERT INTO mine (minion, fun, at, encoding, body) VALUES (?1, ?2, ?3, ?4, ?5) \
     ON CONFLICT (minion, fun) DO UPDATE SET at = excluded.at, encoding = excluded.encoding, body = excluded.body";
 pub(crate) const OF_FUN: &str = "SELECT minion, fun, encoding, body FROM mine WHERE fun = ?1 ORDER BY minion";
+const BY_MINION: &str = "SELECT minion, fun, encoding, body FROM mine WHERE minion = ?1 ORDER BY fun";
 const CLEAR: &str = "DELETE FROM mine WHERE minion = ?1";
 const REMOVE: &str = "DELETE FROM mine WHERE minion = ?1 AND fun = ?2";
 
@@ -67,11 +68,16 @@ impl Store {
 
     /// What every minion has under this function.
     pub async fn mine_of(&self, fun: &str) -> Result<Vec<MineEntry>> {
-        let rows = self.query(OF_FUN, params![fun]).await?;
-        let read = |mut row: crate::db::Row| {
-            let body = Body { encoding: row.int(2)?, bytes: row.blob(3)? };
-            Ok(MineEntry { minion: row.minion(0)?, fun: row.text(1)?, body })
-        };
-        rows.into_iter().map(read).collect()
+        self.query(OF_FUN, params![fun]).await?.into_iter().map(read).collect()
     }
+
+    /// Everything that one minion has.
+    pub async fn mine_by(&self, minion: &MinionId) -> Result<Vec<MineEntry>> {
+        self.query(BY_MINION, params![minion]).await?.into_iter().map(read).collect()
+    }
+}
+
+fn read(mut row: crate::db::Row) -> Result<MineEntry> {
+    let body = Body { encoding: row.int(2)?, bytes: row.blob(3)? };
+    Ok(MineEntry { minion: row.minion(0)?, fun: row.text(1)?, body })
 }

@@ -4,19 +4,37 @@
 //! statement of a list is explained here on a database of some size, and none may read all of a table that grows.
 
 use crate::{
-    Location, Options, Store, actions, audit, dead_letters, events, grains, jobs, mine, queue, retention, returns, runs,
+    Location, Options, Store, actions, audit, calls, dead_letters, events, functions, grains, jobs, mine, queue,
+    retention, returns, runs, tokens, webhooks,
 };
 use saltern_testkit::scratch::Scratch;
 
 /// What grows with time or with the number of minions.
-const LARGE: [&str; 9] =
-    ["actions", "attempts", "audit", "dead_letters", "events", "grains", "jobs", "returns", "runs"];
+const LARGE: [&str; 13] = [
+    "actions",
+    "attempts",
+    "audit",
+    "calls",
+    "dead_letters",
+    "events",
+    "grains",
+    "jobs",
+    "requests",
+    "returns",
+    "runs",
+    "tokens",
+    "webhook_dead",
+];
 
 /// What SQLite may read from end to end: indexes that hold nothing but what is open.
-const SMALL: [&str; 2] = ["SCAN o USING INDEX actions_overdue", "SCAN o USING COVERING INDEX actions_open"];
+const SMALL: [&str; 3] = [
+    "SCAN o USING INDEX actions_overdue",
+    "SCAN o USING COVERING INDEX actions_open",
+    "SCAN calls USING INDEX calls_open",
+];
 
 /// Every statement that a list is read with, by name.
-const LISTS: [(&str, &str); 29] = [
+const LISTS: [(&str, &str); 43] = [
     ("actions", actions::PAGE_ALL),
     ("open actions, newest first", actions::PAGE_OPEN),
     ("failed actions", actions::PAGE_FAILED),
@@ -43,14 +61,28 @@ const LISTS: [(&str, &str); 29] = [
     ("events", events::AFTER),
     ("events of a job", events::OF_JOB_AFTER),
     ("dead letters", dead_letters::BEFORE),
-    ("audit", audit::BEFORE),
+    ("audit", audit::PAGE),
+    ("audit of a user", audit::PAGE_BY_WHO),
+    ("audit of a thing", audit::PAGE_BY_SUBJECT),
+    ("audit from the beginning", audit::AFTER),
+    ("calls", calls::PAGE),
+    ("open calls", calls::OPEN),
+    ("functions", functions::SEARCH),
+    ("a token", tokens::BY_HASH),
+    ("tokens", tokens::PAGE),
+    ("tokens of a user", tokens::PAGE_OF_USER),
+    ("dead deliveries", webhooks::DEAD),
+    ("old tokens", retention::OLD_TOKENS),
+    ("old requests", retention::OLD_REQUESTS),
+    ("old calls", retention::OLD_CALLS),
+    ("old dead deliveries", retention::OLD_DEAD_DELIVERIES),
     ("grains", grains::AFTER),
     ("mine", mine::OF_FUN),
 ];
 
 /// What must go by the index that holds nothing but what is wanted: these are asked for again and again by a server that is
 /// at work, and what is open is little, however much there has been.
-const BY_INDEX: [(&str, &str); 8] = [
+const BY_INDEX: [(&str, &str); 14] = [
     ("open actions", "actions_open"),
     ("overdue actions", "actions_overdue"),
     ("finished actions", "actions_finished"),
@@ -59,11 +91,17 @@ const BY_INDEX: [(&str, &str); 8] = [
     ("due runs", "runs_queued"),
     ("runs in progress", "runs_open"),
     ("open runs of a minion", "runs_open"),
+    ("audit of a user", "audit_by_who"),
+    ("audit of a thing", "audit_by_subject"),
+    ("open calls", "calls_open"),
+    ("a token", "tokens_by_hash"),
+    ("old tokens", "tokens_by_expiry"),
+    ("old requests", "requests_by_age"),
 ];
 
 /// 20,000 actions of two runs each with a job, a return and an event or two: the newest ten are open, one in a hundred has
 /// failed, and one in twenty is archived.
-const FIXTURE: [&str; 10] = [
+const FIXTURE: [&str; 15] = [
     "INSERT INTO actions SELECT n, 'function', 'ping', '{}', 'test.ping', '[]', '*', 'glob', 'u' || (n % 7), 'cli', '', n, n, \
      n, '{}', '{}', NULL, '', CASE WHEN n % 3 = 0 THEN 1 ELSE 0 END, 0, 0, CAST(20260000000000000000 + n AS TEXT), NULL, NULL, \
      NULL, CASE WHEN n % 20 = 0 THEN n END, CASE WHEN n <= 19990 THEN n END, 0, 2, 0, CASE WHEN n > 19990 THEN 2 ELSE 0 END, \
@@ -80,7 +118,16 @@ const FIXTURE: [&str; 10] = [
     "INSERT INTO events SELECT 2 * n + k, n, 'tag', 'a', CAST(20260000000000000000 + n AS TEXT), k - 1, CAST('e' AS BLOB) \
      FROM numbers CROSS JOIN (SELECT 0 AS k UNION ALL SELECT 1) AS two",
     "INSERT INTO dead_letters SELECT n, n, 'a', 'return', 'no such job', 1, CAST('d' AS BLOB) FROM numbers",
-    "INSERT INTO audit SELECT n, n, 'root', 'socket', 'job.create', 'a', '{}' FROM numbers",
+    "INSERT INTO audit SELECT n, n, 'u' || (n % 500), 'socket', 'job.create', 'a' || (n % 500), '{}', CAST('h' AS BLOB) \
+     FROM numbers",
+    "INSERT INTO calls SELECT CAST(20260000000000000000 + n AS TEXT), 'runner.jobs.active', 'root', n, \
+     CASE WHEN n <= 19990 THEN n END, 1, 1, CAST('c' AS BLOB) FROM numbers",
+    "INSERT INTO functions SELECT 'f' || (n % 2000), 'k' || (n % 3), 'doc', '{}', n, 'doc' FROM numbers WHERE n < 2000",
+    "INSERT INTO tokens SELECT 't' || n, CAST('h' || n AS BLOB), 'session', 'u' || (n % 500), 'local', '[]', '', 'all', n, n, \
+     NULL, '' FROM numbers",
+    "INSERT INTO requests SELECT 'u' || (n % 500), 'k' || n, CAST('f' AS BLOB), n, 200, '[]', 1, CAST('b' AS BLOB) \
+     FROM numbers",
+    "INSERT INTO webhook_dead SELECT n % 10, n, n, 3, 'refused' FROM numbers",
     "INSERT INTO grains SELECT 'm' || n, n, 1, CAST('g' AS BLOB) FROM numbers",
     "INSERT INTO mine SELECT 'm' || (n / 10), 'fun' || (n % 10), n, 1, CAST('v' AS BLOB) FROM numbers",
 ];
@@ -125,7 +172,8 @@ async fn postgres_reads_no_large_table_from_end_to_end() {
     tokio::spawn(connection);
     for statement in FIXTURE {
         let numbers = statement.replace("numbers", "(SELECT generate_series(1, 20000)::bigint AS n) AS numbers");
-        client.batch_execute(&numbers.replace("AS BLOB", "AS BYTEA")).await.unwrap();
+        let bytes = numbers.replace("CAST('h' || n AS BLOB)", "convert_to('h' || n, 'UTF8')");
+        client.batch_execute(&bytes.replace("AS BLOB", "AS BYTEA")).await.unwrap();
     }
     client.batch_execute("ANALYZE").await.unwrap();
 

@@ -1,11 +1,11 @@
-//! How the database stays small: actions, events and dead letters that are old enough go, a few rows at a time.
+//! How the database stays small: what is old enough goes, a few rows at a time.
 //!
 //! Every call is one short write, so whoever waits for a commit never waits for a clean-up.
 
-use crate::db::{Effects, Locking, Operation, Tx, locking, params};
+use crate::db::{Effects, Locking, Operation, Param, Tx, locking, params};
 use crate::{Result, Store};
 use futures_util::future::LocalBoxFuture;
-use saltern_core::ids::ActionId;
+use saltern_core::ids::{ActionId, Jid};
 use saltern_core::time::Timestamp;
 
 /// What came of a step of deleting an action.
@@ -130,6 +130,31 @@ impl Operation for Purge {
     }
 }
 
+pub(crate) const OLD_TOKENS: &str = "SELECT id FROM tokens WHERE expires <= ?1 ORDER BY expires, id LIMIT ?2";
+pub(crate) const OLD_REQUESTS: &str =
+    "SELECT user_name, key FROM requests WHERE at < ?1 ORDER BY at, user_name, key LIMIT ?2";
+pub(crate) const OLD_CALLS: &str = "SELECT jid FROM calls WHERE jid < ?1 AND ended IS NOT NULL ORDER BY jid LIMIT ?2";
+pub(crate) const OLD_DEAD_DELIVERIES: &str =
+    "SELECT webhook, number FROM webhook_dead WHERE at < ?1 ORDER BY at, webhook, number LIMIT ?2";
+
+/// Removes the oldest rows of a table by their keys. In one statement, PostgreSQL may well read the whole table for it.
+struct Clear {
+    old: &'static str,
+    bounds: Vec<Param>,
+    remove: &'static str,
+}
+
+impl Operation for Clear {
+    type Output = usize;
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<usize>> {
+        Box::pin(async move {
+            let keys = tx.query(self.old, self.bounds.clone()).await?.into_iter().map(|row| row.0).collect();
+            let removed: u64 = tx.execute_many(self.remove, keys).await?.into_iter().sum();
+            Ok(usize::try_from(removed).unwrap_or(usize::MAX))
+        })
+    }
+}
+
 impl Store {
     /// Removes an action that was put away and has ended, with all that belongs to it, at most `step` rows at once. From the
     /// first step on it is listed no more.
@@ -164,5 +189,29 @@ impl Store {
     /// The same for dead letters.
     pub async fn purge_dead_letters(&self, before: Timestamp, keep_newest: usize, step: usize) -> Result<usize> {
         self.write(Purge { log: &DEAD_LETTERS, before, keep_newest, step }).await
+    }
+
+    /// Removes tokens that are no longer valid at `now`, at most `step` at once; tells how many.
+    pub async fn purge_tokens(&self, now: Timestamp, step: usize) -> Result<usize> {
+        let remove = "DELETE FROM tokens WHERE id = ?1";
+        self.write(Clear { old: OLD_TOKENS, bounds: params![now, step], remove }).await
+    }
+
+    /// The same for requests with an idempotency key that came before then, answered or not.
+    pub async fn purge_requests(&self, before: Timestamp, step: usize) -> Result<usize> {
+        let remove = "DELETE FROM requests WHERE user_name = ?1 AND key = ?2";
+        self.write(Clear { old: OLD_REQUESTS, bounds: params![before, step], remove }).await
+    }
+
+    /// The same for runner calls with a smaller job id that are over.
+    pub async fn purge_calls(&self, before: Jid, step: usize) -> Result<usize> {
+        let remove = "DELETE FROM calls WHERE jid = ?1";
+        self.write(Clear { old: OLD_CALLS, bounds: params![before, step], remove }).await
+    }
+
+    /// The same for deliveries of webhooks that were given up before then.
+    pub async fn purge_dead_deliveries(&self, before: Timestamp, step: usize) -> Result<usize> {
+        let remove = "DELETE FROM webhook_dead WHERE webhook = ?1 AND number = ?2";
+        self.write(Clear { old: OLD_DEAD_DELIVERIES, bounds: params![before, step], remove }).await
     }
 }

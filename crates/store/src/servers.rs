@@ -15,6 +15,8 @@ use saltern_core::time::Timestamp;
 pub struct Neighbours {
     /// How many other servers live
     pub servers: usize,
+    /// How many of them have a lower place
+    pub lower: usize,
     /// The minions that are theirs
     pub minions: Vec<MinionId>,
     /// Changes whenever a key was decided on
@@ -27,7 +29,8 @@ const TAKE: &str = "INSERT INTO servers (place, name, beat) VALUES (?1, ?2, ?3) 
 const BEAT: &str = "UPDATE servers SET beat = ?2 WHERE place = ?1";
 const LEAVE: &str = "DELETE FROM servers WHERE place = ?1";
 const OWN: &str = "UPDATE minions SET server = ?2 WHERE id = ?1 AND (server IS NULL OR server <> ?2)";
-const OTHERS: &str = "SELECT count(*) FROM servers WHERE place <> ?1 AND beat > ?2";
+const OTHERS: &str = "SELECT count(*), coalesce(sum(CASE WHEN place < ?1 THEN 1 ELSE 0 END), 0) FROM servers \
+    WHERE place <> ?1 AND beat > ?2";
 const THEIRS: &str = "SELECT m.id FROM minions m JOIN servers s ON s.place = m.server \
     WHERE s.place <> ?1 AND s.beat > ?2 ORDER BY m.id";
 const KEYS: &str = "SELECT count(*), coalesce(max(since), 0) FROM keys";
@@ -76,8 +79,11 @@ impl Store {
     /// Shows that the server of this place lives, and looks who else does.
     pub async fn beat(&self, place: i64, now: Timestamp, dead: Timestamp) -> Result<Neighbours> {
         self.write(Change(BEAT, vec![params![place, now]])).await?;
-        let number = |rows: Vec<crate::db::Row>, column| rows.first().map_or(Ok(0), |row| row.int(column));
-        let servers = number(self.query(OTHERS, params![place, dead]).await?, 0)?;
+        let others = self.query(OTHERS, params![place, dead]).await?;
+        let (servers, lower) = match others.first() {
+            Some(row) => (row.int(0)?, row.int(1)?),
+            None => (0, 0),
+        };
         let keys = self.query(KEYS, params![]).await?;
         let keys = match keys.first() {
             Some(row) => (row.int(0)?, row.int(1)?),
@@ -89,7 +95,8 @@ impl Store {
                 minions.push(row.minion(0)?);
             }
         }
-        Ok(Neighbours { servers: usize::try_from(servers).unwrap_or(0), minions, keys })
+        let count = |number: i64| usize::try_from(number).unwrap_or(0);
+        Ok(Neighbours { servers: count(servers), lower: count(lower), minions, keys })
     }
 
     /// Notes that these minions are connected to the server of this place.

@@ -1,7 +1,7 @@
 //! What people, and the rules they gave, do to whole actions: cancel, retry, pause, move, put away.
 
 use crate::actions::{self, Paused};
-use crate::audit::{self, AuditEntry};
+use crate::audit::AuditEntry;
 use crate::db::{Effects, Locking, Operation, Param, Row, Tx, locking, params};
 use crate::runs::{self, Run, columns};
 use crate::transit::{self, Cause, Told};
@@ -111,7 +111,7 @@ impl Operation for Verb {
                 tx.execute(MOVE_DEADLINE, params![self.action, deadline]).await?;
             }
             transit::write_all(tx, written).await?;
-            add_audit(tx, self.audit.as_ref()).await?;
+            effects.audit(&self.audit);
             Ok(told)
         })
     }
@@ -126,7 +126,7 @@ struct Statements {
 
 impl Operation for Statements {
     type Output = Option<u64>;
-    fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<Option<u64>>> {
+    fn apply<'a>(&'a self, tx: &'a Tx<'a>, effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<Option<u64>>> {
         Box::pin(async move {
             let (sql, values) = &self.first;
             if tx.execute(sql, values.clone()).await? == 0 {
@@ -136,7 +136,7 @@ impl Operation for Statements {
                 Some((sql, values)) => tx.execute(sql, values.clone()).await?,
                 None => 0,
             };
-            add_audit(tx, self.audit.as_ref()).await?;
+            effects.audit(&self.audit);
             Ok(Some(changed))
         })
     }
@@ -229,13 +229,6 @@ impl Store {
     /// Notes something about a run, as JSON text, in place of what was noted before.
     pub async fn set_evidence(&self, action: ActionId, minion: MinionId, evidence: String) -> Result<()> {
         self.write(Mark(SET_EVIDENCE, params![action, &minion, evidence])).await.map(drop)
-    }
-}
-
-async fn add_audit(tx: &Tx<'_>, entry: Option<&AuditEntry>) -> Result<()> {
-    match entry {
-        Some(entry) => audit::append(tx, entry).await,
-        None => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! survives whatever happens next, and what was claimed and not published is found as `sent` at the next start.
 
 use crate::actions::{self, NewAction};
-use crate::audit::{self, AuditEntry};
+use crate::audit::AuditEntry;
 use crate::counts::Counts;
 use crate::db::{Effects, Locking, Operation, Tx, locking, params};
 use crate::events::NewEvent;
@@ -102,9 +102,7 @@ impl Operation for NewWork {
                 params![action, &run.minion, run.state.as_str(), waiting_for, run.due, is_sent, jid, sent]
             };
             tx.execute_many(INSERT, self.runs.iter().map(row).collect()).await?;
-            if let Some(entry) = &self.audit {
-                audit::append(tx, entry).await?;
-            }
+            effects.audit(&self.audit);
             effects.log(&(self.events)(action));
             Ok(action)
         })

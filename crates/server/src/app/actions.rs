@@ -5,7 +5,7 @@
 use super::{Accepted, App, Caller};
 use crate::Error;
 use crate::engine::{Done, Door, Explanation, Request, Verb, function};
-use saltern_core::access::Sight;
+use saltern_core::access::{Sight, Thing, Wish};
 use saltern_core::action::Policy;
 use saltern_core::action::types;
 use saltern_core::ids::{ActionId, MinionId};
@@ -85,49 +85,14 @@ const PAGE: usize = 1_000;
 impl App {
     /// Accepts an action.
     pub async fn submit(&self, caller: &Caller, request: ActionRequest, door: Door) -> Result<Accepted, Error> {
-        let (kind, params) = match request.what {
-            What::Function { funs, args, kwargs } => {
-                let fun = match funs.as_slice() {
-                    [one] => Value::from(one.as_str()),
-                    many => Value::list(many.iter().map(String::as_str)),
-                };
-                let mut params = Map::new();
-                params.push("fun", fun);
-                if !args.is_empty() {
-                    params.push("arg", Value::List(args));
-                }
-                if !kwargs.is_empty() {
-                    params.push("kwarg", Value::Map(kwargs));
-                }
-                (function(), params)
-            }
-            What::Typed { kind, params } => {
-                let known = || types::ALL.map(types::ActionType::name).join(", ");
-                let found = types::find(&kind).ok_or_else(|| {
-                    Error::Invalid(format!("there is no action type {kind:?}; there are {}", known()))
-                })?;
-                (found, params)
-            }
-        };
-        let request = Request {
-            door,
-            who: caller.who.clone(),
-            origin: caller.origin.clone(),
-            org: caller.org.clone(),
-            sight: caller.sight.clone(),
-            target: request.target,
-            kind,
-            params,
-            name: request.name,
-            policy: request.policy,
-            due: request.due,
-            deadline: request.deadline,
-            metadata: request.metadata,
-            ret: request.ret,
-            paused: request.paused,
-        };
+        let request = read(caller, request, door)?;
         let crate::engine::Accepted { jid, action, minions, missing } = self.master.submit(request).await?;
         Ok(Accepted { jid, action, minions, missing })
+    }
+
+    /// Everything that accepting this would refuse, and the minions it would be for; nothing is stored.
+    pub async fn preview(&self, caller: &Caller, request: ActionRequest, door: Door) -> Result<Vec<MinionId>, Error> {
+        self.master.preview(read(caller, request, door)?).await
     }
 
     /// One action, as this caller sees it.
@@ -166,18 +131,31 @@ impl App {
 
     /// An action with the counts of those runs that the caller sees; nothing if he sees none.
     async fn as_seen(&self, caller: &Caller, mut action: Action) -> Result<Option<Action>, Error> {
-        if !caller.org.is_empty() && caller.org != action.new.org {
-            return Ok(None);
+        if *caller.sight() == Sight::All {
+            return Ok(Some(action));
         }
-        let Sight::Some(minions) = &caller.sight else { return Ok(Some(action)) };
         let mut counts = Counts::default();
-        for minion in minions.iter() {
-            if let Some(run) = self.master.store.run(action.id, minion).await? {
-                count(&mut counts, &run);
-            }
-        }
+        self.runs_seen(caller, &action).await?.iter().for_each(|run| count(&mut counts, run));
         action.counts = counts;
         Ok((action.counts.total > 0).then_some(action))
+    }
+
+    /// The runs that the caller sees: looked up one by one, or all of them looked through, whichever is less.
+    async fn runs_seen(&self, caller: &Caller, action: &Action) -> Result<Vec<Run>, Error> {
+        match caller.sight() {
+            Sight::Some(minions) if i64::try_from(minions.len()).is_ok_and(|few| few < action.counts.total / 8 + 1) => {
+                let mut runs = Vec::new();
+                for minion in minions.iter() {
+                    runs.extend(self.master.store.run(action.id, minion).await?);
+                }
+                Ok(runs)
+            }
+            sight => {
+                let mut runs = self.master.all_runs(action.id).await?;
+                runs.retain(|run| sight.sees(&run.minion));
+                Ok(runs)
+            }
+        }
     }
 
     /// The runs of an action in the order of minions, after `after`; only in this state if one is given.
@@ -192,15 +170,12 @@ impl App {
         self.action(caller, id).await?;
         let limit = limit.clamp(1, PAGE);
         let store = &self.master.store;
-        if let Sight::Some(minions) = &caller.sight {
-            let mut runs = Vec::new();
-            for minion in minions.iter().filter(|minion| minion.as_str() > after) {
-                let run = store.run(id, minion).await?;
-                runs.extend(run.filter(|run| state.is_none_or(|state| run.state == state)));
-                if runs.len() == limit {
-                    break;
-                }
-            }
+        if *caller.sight() != Sight::All {
+            let Some(action) = store.action(id).await? else { return Ok(Vec::new()) };
+            let mut runs = self.runs_seen(caller, &action).await?;
+            runs.retain(|run| run.minion.as_str() > after && state.is_none_or(|state| run.state == state));
+            runs.sort_unstable_by(|a, b| a.minion.cmp(&b.minion));
+            runs.truncate(limit);
             return Ok(runs);
         }
         Ok(match state {
@@ -217,7 +192,7 @@ impl App {
         minion: &MinionId,
     ) -> Result<Vec<saltern_store::Attempt>, Error> {
         self.action(caller, id).await?;
-        if !caller.sight.sees(minion) {
+        if !caller.sight().sees(minion) {
             return Err(Error::NotFound(format!("action {id} has no run on {minion}")));
         }
         Ok(self.master.store.attempts(id, minion).await?)
@@ -233,7 +208,7 @@ impl App {
     pub async fn explain(&self, caller: &Caller, id: ActionId, minion: &MinionId) -> Result<Explanation, Error> {
         let action = self.action(caller, id).await?;
         let missing = || Error::NotFound(format!("action {id} has no run on {minion}"));
-        if !caller.sight.sees(minion) {
+        if !caller.sight().sees(minion) {
             return Err(missing());
         }
         self.master.explain(&action, minion).await?.ok_or_else(missing)
@@ -254,25 +229,54 @@ impl App {
         }
         let mut done = Vec::with_capacity(actions.len());
         for action in &actions {
-            let minions = match (&caller.sight, minions) {
-                (Sight::All, minions) => minions.map(<[MinionId]>::to_vec),
-                (Sight::Some(seen), None) => Some(seen.iter().cloned().collect()),
-                (Sight::Some(seen), Some(named)) => {
-                    Some(named.iter().filter(|minion| seen.contains(*minion)).cloned().collect())
-                }
-            };
+            let minions = self.operable(caller, action, minions, verb).await?;
             done.push(self.master.act(caller, action, minions, verb).await?);
         }
         Ok(done)
     }
 
+    /// With which of an action's minions he may do something: those he named, as far as he sees them, else all he sees.
+    /// Nothing: with all of them.
+    async fn operable(
+        &self,
+        caller: &Caller,
+        action: &Action,
+        named: Option<&[MinionId]>,
+        verb: &Verb,
+    ) -> Result<Option<Vec<MinionId>>, Error> {
+        if *caller.sight() == Sight::All {
+            self.may(caller, &Wish::Operate(named.unwrap_or_default()))?;
+            if caller.rights.operates == Sight::All {
+                return Ok(named.map(<[MinionId]>::to_vec));
+            }
+        }
+        let seen = self.runs_seen(caller, action).await?.into_iter().map(|run| run.minion);
+        let meant: Vec<MinionId> = seen.filter(|minion| named.is_none_or(|named| named.contains(minion))).collect();
+        self.may(caller, &Wish::Operate(&meant))?;
+        if named.is_none() && verb.is_for_the_whole() {
+            let total = self.master.store.action(action.id).await?.map_or(0, |action| action.counts.total);
+            if i64::try_from(meant.len()).ok() != Some(total) {
+                return Err(Error::Forbidden(format!("{} concerns minions that are not yours", verb.word())));
+            }
+            return Ok(None);
+        }
+        Ok(Some(meant))
+    }
+
     /// What could not be processed and was set aside, newest first.
-    pub async fn dead_letters(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, DeadLetter)>, Error> {
+    pub async fn dead_letters(
+        &self,
+        caller: &Caller,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<(i64, DeadLetter)>, Error> {
+        self.may(caller, &Wish::Manage(Thing::Server))?;
         Ok(self.master.store.dead_letters(before.unwrap_or(i64::MAX), limit.clamp(1, PAGE)).await?)
     }
 
     /// Everything that is counted, as Prometheus reads it.
-    pub async fn metrics(&self) -> Result<String, Error> {
+    pub async fn metrics(&self, caller: &Caller) -> Result<String, Error> {
+        self.may(caller, &Wish::Manage(Thing::Server))?;
         self.master.metrics_text().await
     }
 
@@ -280,6 +284,49 @@ impl App {
     pub async fn forget_old(&self) -> Result<(), Error> {
         self.master.forget_old().await
     }
+}
+
+/// What is wanted, in the engine's words.
+fn read(caller: &Caller, request: ActionRequest, door: Door) -> Result<Request, Error> {
+    let (kind, params) = match request.what {
+        What::Function { funs, args, kwargs } => {
+            let fun = match funs.as_slice() {
+                [one] => Value::from(one.as_str()),
+                many => Value::list(many.iter().map(String::as_str)),
+            };
+            let mut params = Map::new();
+            params.push("fun", fun);
+            if !args.is_empty() {
+                params.push("arg", Value::List(args));
+            }
+            if !kwargs.is_empty() {
+                params.push("kwarg", Value::Map(kwargs));
+            }
+            (function(), params)
+        }
+        What::Typed { kind, params } => {
+            let known = || types::ALL.map(types::ActionType::name).join(", ");
+            let found = types::find(&kind)
+                .ok_or_else(|| Error::Invalid(format!("there is no action type {kind:?}; there are {}", known())))?;
+            (found, params)
+        }
+    };
+    Ok(Request {
+        door,
+        who: caller.who.clone(),
+        origin: caller.origin.clone(),
+        rights: caller.rights.clone(),
+        target: request.target,
+        kind,
+        params,
+        name: request.name,
+        policy: request.policy,
+        due: request.due,
+        deadline: request.deadline,
+        metadata: request.metadata,
+        ret: request.ret,
+        paused: request.paused,
+    })
 }
 
 fn count(counts: &mut Counts, run: &Run) {

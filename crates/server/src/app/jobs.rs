@@ -3,10 +3,11 @@
 use super::{ActionRequest, App, Caller, What};
 use crate::engine::Door;
 use crate::{Error, body};
+use saltern_core::access::Sight;
 use saltern_core::action::Policy;
 use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::run::Verdict;
-use saltern_core::target::Target;
+use saltern_core::target::{Glob, Target};
 use saltern_core::time::Timestamp;
 use saltern_core::value::{Map, Value};
 use saltern_store::{Job, JobPage, Run};
@@ -59,6 +60,34 @@ pub struct JobQuery {
     pub internal: bool,
     /// Only jobs that some minion has not finished
     pub active: bool,
+    /// Only of functions that match one of these shell patterns; none: of all
+    pub functions: Vec<Glob>,
+    /// Only for minions, or with a target, that match one of these
+    pub targets: Vec<Glob>,
+    /// Only asked for by this user
+    pub user: Option<String>,
+    /// Only made at this moment or later
+    pub since: Option<Timestamp>,
+    /// Only made before this moment
+    pub until: Option<Timestamp>,
+}
+
+impl JobQuery {
+    fn wants(&self, job: &JobSummary) -> bool {
+        let matches = |patterns: &[Glob], text: &str| patterns.iter().any(|pattern| pattern.matches(text));
+        // Several functions are known by each of them, and by all with commas between.
+        let has_function =
+            || matches(&self.functions, &job.fun) || job.fun.split(',').any(|fun| matches(&self.functions, fun));
+        let has_target = || {
+            let target = job.target.as_str().is_some_and(|text| matches(&self.targets, text));
+            target || job.minions.iter().any(|minion| matches(&self.targets, minion.as_str()))
+        };
+        (self.functions.is_empty() || has_function())
+            && (self.targets.is_empty() || has_target())
+            && self.user.as_ref().is_none_or(|user| *user == job.user)
+            && self.since.is_none_or(|since| job.created >= since)
+            && self.until.is_none_or(|until| job.created < until)
+    }
 }
 
 /// A job in a list.
@@ -86,6 +115,8 @@ pub struct JobSummary {
     pub missing: Vec<String>,
     /// Whether it is housekeeping of the server itself
     pub internal: bool,
+    /// What its asker wrote beside it
+    pub metadata: Option<Value>,
 }
 
 /// One minion's return.
@@ -126,10 +157,12 @@ impl App {
     }
 
     /// One job with everything that is known of it.
-    pub async fn job(&self, jid: Jid) -> Result<JobDetail, Error> {
+    pub async fn job(&self, caller: &Caller, jid: Jid) -> Result<JobDetail, Error> {
         let store = &self.master.store;
-        let job = store.job(jid).await?.ok_or_else(|| Error::NotFound(format!("there is no job {jid}")))?;
-        let runs = self.master.all_runs(job.action).await?;
+        let missing = || Error::NotFound(format!("there is no job {jid}"));
+        let job = as_seen(caller, store.job(jid).await?.ok_or_else(missing)?).ok_or_else(missing)?;
+        let mut runs = self.master.all_runs(job.action).await?;
+        runs.retain(|run| caller.sight().sees(&run.minion));
         let mut returns: Vec<ReturnEntry> = Vec::new();
         loop {
             let after = returns.last().map_or(String::new(), |entry| entry.minion.to_string());
@@ -142,18 +175,31 @@ impl App {
                 break;
             }
         }
+        returns.retain(|returned| caller.sight().sees(&returned.minion));
         Ok(JobDetail { job: summary(job), runs, returns })
     }
 
+    /// A job without its runs and returns; nothing if there is none, or none for him.
+    pub async fn job_summary(&self, caller: &Caller, jid: Jid) -> Result<Option<JobSummary>, Error> {
+        Ok(self.master.store.job(jid).await?.and_then(|job| as_seen(caller, job)).map(summary))
+    }
+
     /// A page of jobs, newest first.
-    pub async fn jobs(&self, query: &JobQuery) -> Result<Vec<JobSummary>, Error> {
-        let page = JobPage {
-            before: query.before,
-            limit: query.limit.clamp(1, PAGE),
-            internal: query.internal,
-            open: query.active,
-        };
-        Ok(self.master.store.jobs(&page).await?.into_iter().map(summary).collect())
+    pub async fn jobs(&self, caller: &Caller, query: &JobQuery) -> Result<Vec<JobSummary>, Error> {
+        let limit = query.limit.clamp(1, PAGE);
+        let mut page = JobPage { before: query.before, limit, internal: query.internal, open: query.active };
+        let mut seen = Vec::new();
+        loop {
+            let rows = self.master.store.jobs(&page).await?;
+            let last = rows.len() < limit;
+            page.before = rows.last().map(|job| job.jid);
+            let rows = rows.into_iter().filter_map(|job| as_seen(caller, job)).map(summary);
+            seen.extend(rows.filter(|job| query.wants(job)));
+            if last || seen.len() >= limit {
+                seen.truncate(limit);
+                return Ok(seen);
+            }
+        }
     }
 }
 
@@ -193,6 +239,19 @@ fn request(request: RunRequest) -> Result<ActionRequest, Error> {
     })
 }
 
+/// A job with the minions that the caller sees; nothing if he sees none of them and did not ask for it himself.
+fn as_seen(caller: &Caller, mut job: Job) -> Option<Job> {
+    if *caller.sight() == Sight::All {
+        return Some(job);
+    }
+    job.minions.retain(|minion| caller.sight().sees(minion));
+    let is_his = job.initiator == caller.who;
+    if !is_his {
+        job.missing.clear();
+    }
+    (is_his || !job.minions.is_empty()).then_some(job)
+}
+
 fn summary(job: Job) -> JobSummary {
     let value = |text: &str| serde_json::from_str(text).unwrap_or(Value::Nil);
     JobSummary {
@@ -207,5 +266,6 @@ fn summary(job: Job) -> JobSummary {
         minions: job.minions,
         missing: job.missing,
         internal: job.internal,
+        metadata: job.metadata.as_deref().map(value),
     }
 }

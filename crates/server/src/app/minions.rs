@@ -1,13 +1,15 @@
 //! Minions: who there is, who is there, what is known of each.
 
 use super::{App, Caller};
+use crate::Error;
 use crate::master::{Facts, Member, Presence};
-use crate::{Error, clock};
+use saltern_core::access::{Thing, Wish};
 use saltern_core::ids::MinionId;
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
-use saltern_store::{AckMethod, AuditEntry};
+use saltern_store::AckMethod;
+use std::sync::Arc;
 
 /// A minion in a list.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct MinionEntry {
     pub ack_setting: Option<bool>,
     /// Whether it says that its machine has to be rebooted
     pub reboot_needed: Option<bool>,
+    /// The organisation it belongs to
+    pub org: String,
 }
 
 /// Everything known of a minion.
@@ -49,8 +53,8 @@ pub struct MinionDetail {
 
 impl App {
     /// The accepted minions, all or those of a target, in the order of ids.
-    pub async fn minions(&self, target: Option<&Target>) -> Result<Vec<MinionEntry>, Error> {
-        let members = match target {
+    pub async fn minions(&self, caller: &Caller, target: Option<&Target>) -> Result<Vec<MinionEntry>, Error> {
+        let mut members = match target {
             Some(target) => self.master.resolve(target).await?.0,
             None => {
                 let mut members = self.master.members();
@@ -58,16 +62,17 @@ impl App {
                 members
             }
         };
-        Ok(members.iter().map(|member| entry(member)).collect())
+        members.retain(|member| caller.sight().sees(&member.id));
+        let snapshot = self.master.directory.snapshot();
+        Ok(members.iter().map(|member| entry(member, snapshot.org_of(&member.id))).collect())
     }
 
     /// One minion.
-    pub fn minion(&self, id: &str) -> Result<MinionDetail, Error> {
-        let member = self.master.member(id).ok_or_else(|| {
-            Error::NotFound(format!("there is no accepted minion {id:?}; `saltern key list` shows those that wait"))
-        })?;
+    pub fn minion(&self, caller: &Caller, id: &str) -> Result<MinionDetail, Error> {
+        let member = self.member_seen(caller, id)?;
+        let org = self.master.directory.snapshot().org_of(&member.id).to_owned();
         Ok(MinionDetail {
-            entry: entry(&member),
+            entry: entry(&member, &org),
             fingerprint: member.key().map(saltern_wire::crypto::PublicKey::fingerprint),
             grains: member.grains(),
             grains_at: member.facts().grains_at,
@@ -76,17 +81,9 @@ impl App {
 
     /// Sets whether jobs ask this minion to acknowledge; nothing means as the server does.
     pub async fn set_minion_ack(&self, caller: &Caller, id: &str, setting: Option<bool>) -> Result<(), Error> {
-        let member =
-            self.master.member(id).ok_or_else(|| Error::NotFound(format!("there is no accepted minion {id:?}")))?;
-        let entry = AuditEntry {
-            at: clock::now(),
-            who: caller.who.clone(),
-            origin: caller.origin.clone(),
-            what: "minion.set".into(),
-            subject: id.into(),
-            detail: serde_json::json!({ "ack": setting }).to_string(),
-        };
-        self.master.store.record_audit(entry).await?;
+        let member = self.member_seen(caller, id)?;
+        self.may(caller, &Wish::Manage(Thing::Minion(&member.id)))?;
+        self.master.store.record_audit(caller.audit("minion.set", id, serde_json::json!({ "ack": setting }))).await?;
         {
             let mut facts = member.facts();
             facts.ack_setting = setting;
@@ -97,7 +94,17 @@ impl App {
     }
 }
 
-fn entry(member: &Member) -> MinionEntry {
+impl App {
+    /// A minion he sees; one he does not see is not there.
+    fn member_seen(&self, caller: &Caller, id: &str) -> Result<Arc<Member>, Error> {
+        let member = self.master.member(id).filter(|member| caller.sight().sees(&member.id));
+        member.ok_or_else(|| {
+            Error::NotFound(format!("there is no accepted minion {id:?}; `saltern key list` shows those that wait"))
+        })
+    }
+}
+
+fn entry(member: &Member, org: &str) -> MinionEntry {
     let facts: Facts = member.facts().clone();
     MinionEntry {
         id: member.id.clone(),
@@ -110,5 +117,6 @@ fn entry(member: &Member) -> MinionEntry {
         ack_method: facts.ack_method,
         ack_setting: facts.ack_setting,
         reboot_needed: facts.reboot_needed,
+        org: org.to_owned(),
     }
 }

@@ -1,8 +1,9 @@
 //! How the server is doing, for `saltern doctor`.
 
-use super::App;
+use super::{App, Caller};
 use crate::Error;
 use crate::clock;
+use saltern_core::access::{Thing, Wish};
 use saltern_core::keys::KeyState;
 use std::time::Duration;
 
@@ -54,7 +55,8 @@ pub struct Status {
 
 impl App {
     /// How the server is doing now.
-    pub async fn status(&self) -> Result<Status, Error> {
+    pub async fn status(&self, caller: &Caller) -> Result<Status, Error> {
+        self.may(caller, &Wish::Manage(Thing::Server))?;
         let master = &self.master;
         let keys = master.keys.list();
         let count = |state: KeyState| keys.iter().filter(|key| key.state == state).count();

@@ -3,7 +3,7 @@
 //! What is waited for is decided by what is known, not by a fixed time: a minion that has acknowledged is waited for as long
 //! as it says that it is still at it; one that says nothing is given up after a while, with the reason.
 
-use super::{App, ReturnEntry};
+use super::{App, Caller, ReturnEntry};
 use crate::Error;
 use crate::engine::{Request, Work};
 use crate::master::{Member, Presence};
@@ -20,8 +20,14 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-/// How long a minion is given to say whether it still runs a job.
-const GATHER: Duration = Duration::from_secs(5);
+/// How long minions are waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// How long one that says nothing is waited for
+    pub silent: Duration,
+    /// How long one is given to say whether it still runs the job
+    pub gather: Duration,
+}
 
 /// A step of a job, as it happens.
 #[derive(Clone, Debug)]
@@ -81,7 +87,8 @@ pub struct Watch {
     work: Arc<Work>,
     /// What the tags of this action's runs begin with
     run_tags: String,
-    silent: Duration,
+    caller: Caller,
+    wait: Patience,
     feed: broadcast::Receiver<Arc<[Event]>>,
     waiting: BTreeMap<MinionId, Standing>,
     ready: VecDeque<Progress>,
@@ -112,24 +119,30 @@ struct Probe {
 }
 
 impl App {
-    /// Follows a job. `silent` is how long a minion that says nothing is waited for.
-    pub async fn watch(&self, jid: Jid, silent: Duration) -> Result<Watch, Error> {
+    /// The usual patience, with the configured time for questions.
+    pub fn patience(&self, silent: Duration) -> Patience {
+        Patience { silent, gather: self.master.config.gather_job_timeout }
+    }
+
+    /// Follows a job, as far as the caller sees its minions.
+    pub async fn watch(&self, caller: &Caller, jid: Jid, wait: Patience) -> Result<Watch, Error> {
         // Listen before looking, so that nothing falls between.
         let feed = self.master.store.feed();
-        let job = self.master.store.job(jid).await?.ok_or_else(|| Error::NotFound(format!("there is no job {jid}")))?;
-        let known = self.master.known_job(jid).await?;
-        let work = known.ok_or_else(|| Error::NotFound(format!("there is no job {jid}")))?.work.clone();
+        let missing = || Error::NotFound(format!("there is no job {jid}"));
+        let job = self.job_summary(caller, jid).await?.ok_or_else(missing)?;
+        let work = self.master.known_job(jid).await?.ok_or_else(missing)?.work.clone();
         let waiting = job.minions.into_iter().map(|minion| (minion, Standing::default())).collect();
         Ok(Watch {
             app: self.clone(),
             jid,
             work,
             run_tags: format!("saltern/run/{}/", job.action),
-            silent,
+            caller: caller.clone(),
+            wait,
             feed,
             waiting,
             ready: VecDeque::new(),
-            patience: Instant::now() + silent,
+            patience: Instant::now() + wait.silent,
             probing: None,
             done: false,
             reload: true,
@@ -179,7 +192,7 @@ impl Watch {
 
     async fn read_store(&mut self) -> Result<(), Error> {
         self.reload = false;
-        let detail = self.app.job(self.jid).await?;
+        let detail = self.app.job(&self.caller, self.jid).await?;
         for run in &detail.runs {
             let Some(standing) = self.waiting.get_mut(&run.minion) else { continue };
             if run.state == RunState::PickedUp {
@@ -235,7 +248,7 @@ impl Watch {
             }
             _ => {}
         }
-        self.patience = Instant::now() + self.silent;
+        self.patience = Instant::now() + self.wait.silent;
     }
 
     /// What the engine says of a run: ended without a return, or queued.
@@ -260,7 +273,7 @@ impl Watch {
             // The answers are in. Those who still run it are waited for; a return may be right behind a "no".
             if self.waiting.iter().any(|(minion, standing)| standing.running || self.has_its_turn(minion, standing)) {
                 self.waiting.values_mut().for_each(|standing| standing.running = false);
-                self.patience = Instant::now() + self.silent;
+                self.patience = Instant::now() + self.wait.silent;
             } else {
                 self.finish();
             }
@@ -275,7 +288,7 @@ impl Watch {
         // What is queued has its turn yet: a batch is waited for to its end.
         if worth_asking.is_empty() && self.waiting.iter().any(|(minion, standing)| self.has_its_turn(minion, standing))
         {
-            self.patience = Instant::now() + self.silent;
+            self.patience = Instant::now() + self.wait.silent;
             self.reload = true;
             return Ok(());
         }
@@ -286,7 +299,8 @@ impl Watch {
         let target = Target::list(worth_asking.iter().map(MinionId::as_str));
         let question = Request::house(target, "saltutil.find_job", vec![self.jid.into()]);
         let Some(jid) = self.app.master.submit(question).await?.jid else { return Ok(()) };
-        self.probing = Some(Probe { jid, asked: worth_asking.into_iter().collect(), until: Instant::now() + GATHER });
+        self.probing =
+            Some(Probe { jid, asked: worth_asking.into_iter().collect(), until: Instant::now() + self.wait.gather });
         Ok(())
     }
 

@@ -29,7 +29,7 @@ pub struct Sources {
 }
 
 /// The settings with the place each came from, for messages.
-struct Keys {
+pub(super) struct Keys {
     values: Vec<(String, Value, String)>,
 }
 
@@ -42,9 +42,10 @@ impl Config {
             for (key, value) in read_file(path)? {
                 let name = key.key_text().into_owned();
                 let place = format!("{} key {name}", path.display());
-                if SETTINGS.iter().any(|setting| setting.key == name) {
+                if SETTINGS.iter().any(|setting| setting.key == name) || name.starts_with("saltgui_") {
                     keys.set(name, value, place);
                 } else if IGNORED.contains(&name.as_str()) {
+                    keys.set(name.clone(), value, place);
                     ignored.push(name);
                 } else {
                     return Err(ConfigError { problem: unknown(&name), place });
@@ -145,8 +146,16 @@ impl Keys {
             keep_actions: self.size("keep_actions", 1_000_000)?,
             keep_events: self.seconds("keep_events_seconds", 2_592_000)?,
             keep_events_count: self.size("keep_events", 10_000_000)?,
+            webhook_timeout: self
+                .seconds("webhook_timeout", 10)?
+                .clamp(Duration::from_secs(1), Duration::from_secs(300)),
+            webhook_tries: self.number("webhook_tries", 12, 1..=1_000)?,
             timeout: self.seconds("timeout", 10)?.max(Duration::from_secs(1)),
+            gather_job_timeout: self.seconds("gather_job_timeout", 5)?.max(Duration::from_secs(1)),
             state_opts: self.state_opts()?,
+            http: self.http()?,
+            login: self.login()?,
+            shown: self.shown(),
             ignored,
             data_dir,
         };
@@ -194,12 +203,31 @@ impl Keys {
         value.as_map().ok_or_else(wrong)?.iter().map(|pair| entry(pair).ok_or_else(wrong)).collect()
     }
 
-    fn get(&self, key: &str) -> Option<&Value> {
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
         debug_assert!(SETTINGS.iter().any(|setting| setting.key == key), "{key} is not in the table");
         self.values.iter().find(|(known, value, _)| known == key && !value.is_nil()).map(|(_, value, _)| value)
     }
 
-    fn wrong(&self, key: &str, problem: &str) -> ConfigError {
+    /// A map, empty if it is not set.
+    pub(super) fn map(&self, key: &str) -> Result<Map, ConfigError> {
+        match self.get(key) {
+            None => Ok(Map::new()),
+            Some(Value::Map(map)) => Ok(map.clone()),
+            Some(_) => Err(self.wrong(key, "must be a map")),
+        }
+    }
+
+    /// The keys that begin so, without that beginning.
+    pub(super) fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        self.values.iter().filter_map(move |(key, value, _)| Some((key.strip_prefix(prefix)?, value)))
+    }
+
+    /// What a key was set to, also one that means nothing here.
+    pub(super) fn any(&self, key: &str) -> Option<&Value> {
+        self.values.iter().find(|(known, _, _)| known == key).map(|(_, value, _)| value)
+    }
+
+    pub(super) fn wrong(&self, key: &str, problem: &str) -> ConfigError {
         let place = self
             .values
             .iter()
@@ -208,7 +236,7 @@ impl Keys {
         ConfigError { place, problem: problem.to_owned() }
     }
 
-    fn text(&self, key: &str) -> Result<Option<String>, ConfigError> {
+    pub(super) fn text(&self, key: &str) -> Result<Option<String>, ConfigError> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text.to_string())),
@@ -217,11 +245,11 @@ impl Keys {
         }
     }
 
-    fn path(&self, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+    pub(super) fn path(&self, key: &str) -> Result<Option<PathBuf>, ConfigError> {
         Ok(self.text(key)?.map(PathBuf::from))
     }
 
-    fn flag(&self, key: &str, default: bool) -> Result<bool, ConfigError> {
+    pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, ConfigError> {
         match self.get(key) {
             None => Ok(default),
             Some(value) => value.as_bool().ok_or_else(|| self.wrong(key, "must be yes or no")),
@@ -242,11 +270,11 @@ impl Keys {
         Ok(u16::try_from(self.number(key, default.into(), 0..=65_535)?).unwrap_or(default))
     }
 
-    fn size(&self, key: &str, default: i64) -> Result<usize, ConfigError> {
+    pub(super) fn size(&self, key: &str, default: i64) -> Result<usize, ConfigError> {
         Ok(usize::try_from(self.number(key, default, 0..=i64::from(u32::MAX))?).unwrap_or(0))
     }
 
-    fn seconds(&self, key: &str, default: i64) -> Result<Duration, ConfigError> {
+    pub(super) fn seconds(&self, key: &str, default: i64) -> Result<Duration, ConfigError> {
         let seconds = self.number(key, default, 0..=31_536_000)?;
         Ok(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
     }
@@ -259,7 +287,7 @@ impl Keys {
         }
     }
 
-    fn texts(&self, key: &str) -> Result<Vec<String>, ConfigError> {
+    pub(super) fn texts(&self, key: &str) -> Result<Vec<String>, ConfigError> {
         let wrong = || self.wrong(key, "must be a list of texts");
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
         let items = value.as_list().ok_or_else(wrong)?;

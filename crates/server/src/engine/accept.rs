@@ -36,6 +36,12 @@ impl Master {
         self.submit_noting(request, |_| ()).await
     }
 
+    /// Whom it would be for, and everything that would refuse it; nothing is stored.
+    pub(crate) async fn preview(self: &Arc<Self>, request: Request) -> Result<Vec<MinionId>, Error> {
+        let admitted = self.admit_action(request).await?;
+        Ok(admitted.members.iter().map(|member| member.id.clone()).collect())
+    }
+
     /// The same, with a word in between: `note` is called when it is stored, before anybody can have answered.
     pub(super) async fn submit_noting(
         self: &Arc<Self>,
@@ -109,7 +115,7 @@ impl Master {
             target_type: request.target.kind.as_str().into(),
             initiator: request.who.clone(),
             origin: request.origin.clone(),
-            org: request.org.clone(),
+            org: request.rights.org.clone(),
             created: now,
             due,
             deadline,

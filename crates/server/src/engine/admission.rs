@@ -7,7 +7,7 @@
 use super::window::Opening;
 use crate::master::{Master, Member};
 use crate::{Error, clock};
-use saltern_core::access::Sight;
+use saltern_core::access::{Invocation, Rights, Wish};
 use saltern_core::action::Policy;
 use saltern_core::action::types::{self, ActionType, Call, Ends};
 use saltern_core::ids::MinionId;
@@ -26,6 +26,8 @@ pub enum Door {
     Run,
     /// `/api/v1/actions` and `saltern action create`
     Action,
+    /// salt-api's `/`, `/run`, `/minions` and what calls minions from its runners
+    SaltApi,
     /// A minion's `publish.publish`
     Peer,
     /// The server's own housekeeping
@@ -34,7 +36,7 @@ pub enum Door {
 
 impl Door {
     /// Every way in.
-    pub const ALL: [Self; 4] = [Self::Run, Self::Action, Self::Peer, Self::House];
+    pub const ALL: [Self; 5] = [Self::Run, Self::Action, Self::SaltApi, Self::Peer, Self::House];
 }
 
 /// What somebody wants done.
@@ -43,8 +45,8 @@ pub(crate) struct Request {
     pub(crate) door: Door,
     pub(crate) who: String,
     pub(crate) origin: String,
-    pub(crate) org: String,
-    pub(crate) sight: Sight,
+    /// What he may do
+    pub(crate) rights: Arc<Rights>,
     pub(crate) target: Target,
     pub(crate) kind: &'static dyn ActionType,
     pub(crate) params: Map,
@@ -107,8 +109,7 @@ impl Request {
             door: Door::House,
             who: "saltern".into(),
             origin: "server".into(),
-            org: String::new(),
-            sight: Sight::All,
+            rights: Arc::new(Rights::administrator("saltern")),
             target,
             kind: function(),
             params: params.as_map().cloned().unwrap_or_default(),
@@ -145,13 +146,19 @@ impl Master {
 
         let call = request.kind.compile(&request.params).map_err(|error| Error::Invalid(error.to_string()))?;
         check_functions(&call)?;
+        // What he may do to nobody is refused before anybody is looked for: the answer tells nothing about who there is.
+        may_call(&request, &call, &[])?;
         let (members, missing) = self.resolve(&request.target).await?;
-        let (seen, hidden): (Vec<_>, Vec<_>) = members.into_iter().partition(|member| request.sight.sees(&member.id));
+        let narrows = request.rights.narrows();
+        let (seen, hidden): (Vec<_>, Vec<_>) =
+            members.into_iter().partition(|member| !narrows || request.rights.sees.sees(&member.id));
         // Whom somebody may not see does not exist for him: the same words as for a target that matches nobody.
         if seen.is_empty() {
             let Target { kind, expression, .. } = &request.target;
             return Err(Error::NotFound(format!("no accepted minion matches {kind} {expression}")));
         }
+        let ids: Vec<MinionId> = seen.iter().map(|member| member.id.clone()).collect();
+        may_call(&request, &call, &ids)?;
         found(
             "permission",
             format!("{} may reach {} of {} minions", request.who, seen.len(), seen.len() + hidden.len()),
@@ -183,6 +190,23 @@ impl Master {
         let decision = Decision { door: request.door, at: now.rfc3339(), checks };
         Ok(Admitted { request, call, members: seen, missing, decision, due, deadline, now, _door: () })
     }
+}
+
+/// Whether he may call these functions with these arguments on these minions: each on each.
+fn may_call(request: &Request, call: &Call, minions: &[MinionId]) -> Result<(), Error> {
+    let one = call.funs.len() == 1;
+    let none = Map::new();
+    let arguments = |number: usize| -> &[Value] {
+        if one { &call.arg } else { call.arg.get(number).and_then(Value::as_list).unwrap_or_default() }
+    };
+    let calls: Vec<Invocation<'_>> = call
+        .funs
+        .iter()
+        .enumerate()
+        .map(|(number, fun)| Invocation { fun, arg: arguments(number), kwarg: if one { &call.kwarg } else { &none } })
+        .collect();
+    let wish = Wish::Call { calls: &calls, minions };
+    request.rights.may(&wish).map_err(|refusal| Error::Forbidden(refusal.message))
 }
 
 /// The type of a plain function.

@@ -1,9 +1,10 @@
-//! Forgets what is old: finished actions with everything that came of them, events, dead letters.
+//! Forgets what is old: finished actions with everything that came of them, events, runner calls, dead letters.
 //!
 //! By action and not by row, in small steps with pauses in between, so that nobody else waits for the database long.
 
 use crate::master::Master;
 use crate::{Error, clock};
+use saltern_core::ids::Jid;
 use saltern_core::time::Timestamp;
 use saltern_store::Deleted;
 use std::sync::Arc;
@@ -65,6 +66,12 @@ impl Master {
         }
         let (before, keep) = (limit(config.keep_events), most(config.keep_events_count));
         while !stop.is_cancelled() && self.store.purge_events(before, keep, STEP).await? == STEP {
+            tokio::time::sleep(PAUSE).await;
+        }
+        while !stop.is_cancelled() && self.store.purge_calls(Jid::at(oldest), STEP).await? == STEP {
+            tokio::time::sleep(PAUSE).await;
+        }
+        while !stop.is_cancelled() && self.store.purge_dead_deliveries(oldest, STEP).await? == STEP {
             tokio::time::sleep(PAUSE).await;
         }
         while !stop.is_cancelled() && self.store.purge_dead_letters(oldest, MOST_LETTERS, STEP).await? == STEP {

@@ -65,6 +65,14 @@ pub struct Done {
 const DELETE_STEP: usize = 2_000;
 
 impl Verb {
+    /// Whether it is for an action as a whole, and cannot be for some of its minions.
+    pub const fn is_for_the_whole(&self) -> bool {
+        matches!(
+            self,
+            Self::Pause | Self::Resume | Self::Reschedule { .. } | Self::Archive | Self::Unarchive | Self::Delete
+        )
+    }
+
     /// The word for it, in the audit log too.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -93,18 +101,10 @@ impl Master {
     ) -> Result<Done, Error> {
         let now = clock::now();
         let id = action.id;
-        let audit = Some(AuditEntry {
-            at: now,
-            who: caller.who.clone(),
-            origin: caller.origin.clone(),
-            what: format!("action.{}", verb.word()),
-            subject: id.to_string(),
-            detail: serde_json::json!({ "minions": minions.as_ref().map(Vec::len) }).to_string(),
-        });
+        let detail = serde_json::json!({ "minions": minions.as_ref().map(Vec::len) });
+        let audit = Some(caller.audit(&format!("action.{}", verb.word()), &id.to_string(), detail));
         let whole = |note: String| Done { action: id, minions: BTreeMap::new(), note };
-        if minions.is_some()
-            && matches!(verb, Verb::Pause | Verb::Resume | Verb::Archive | Verb::Unarchive | Verb::Delete)
-        {
+        if minions.is_some() && verb.is_for_the_whole() {
             return Err(Error::Invalid(format!("{} is for the whole action, not for some minions", verb.word())));
         }
         let by = format!("by {}", caller.who);

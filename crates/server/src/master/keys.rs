@@ -11,7 +11,7 @@ use saltern_core::keys::KeyState;
 use saltern_core::target::Glob;
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
-use saltern_store::{AuditEntry, Key, KeySlot};
+use saltern_store::{Key, KeySlot};
 use saltern_wire::crypto::PublicKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -121,12 +121,8 @@ impl Master {
         also: &[KeyState],
     ) -> Result<Vec<MinionId>, Error> {
         let _turn = self.keys.deciding.lock().await;
-        let meant: Vec<KeyEntry> = self
-            .keys
-            .list()
-            .into_iter()
-            .filter(|key| which.means(&key.minion) && verb.applies(key.state, also))
-            .collect();
+        let meant: Vec<KeyEntry> =
+            self.keys.list().into_iter().filter(|key| which.means(key) && verb.applies(key.state, also)).collect();
         if meant.is_empty() {
             return match which {
                 KeyMatch::All => Ok(Vec::new()),
@@ -156,6 +152,29 @@ impl Master {
         Ok(ids)
     }
 
+    /// Accepts a key that was made here for a minion to come.
+    pub(crate) async fn accept_made_key(
+        &self,
+        caller: &Caller,
+        id: &MinionId,
+        pem: &str,
+        force: bool,
+    ) -> Result<(), Error> {
+        let _turn = self.keys.deciding.lock().await;
+        let known = self.keys.current(id);
+        if known.is_some() && !force {
+            return Err(Error::Conflict(format!("there is a key of {id} already")));
+        }
+        let put = vec![key_entry(id, KeyState::Accepted, pem, clock::now())];
+        let expels = self.is_expelled(id, &put, &[]);
+        self.commit_keys(put, Vec::new(), Some((caller, KeyVerb::Accept)), std::slice::from_ref(id), Vec::new())
+            .await?;
+        if expels {
+            self.rotate(false)?;
+        }
+        Ok(())
+    }
+
     /// Whether a key that is in now would no longer be: also by another one taking its place.
     fn is_expelled(&self, id: &MinionId, put: &[KeyEntry], remove: &[(MinionId, KeySlot)]) -> bool {
         let Some((KeyState::Accepted, pem)) = self.keys.current(id) else { return false };
@@ -179,14 +198,7 @@ impl Master {
         if let Some((caller, verb)) = decision {
             for id in ids {
                 events.push(key_event(now, verb, id, &put));
-                audit.push(AuditEntry {
-                    at: now,
-                    who: caller.who.clone(),
-                    origin: caller.origin.clone(),
-                    what: format!("key.{}", verb.word()),
-                    subject: id.to_string(),
-                    detail: "{}".into(),
-                });
+                audit.push(caller.audit(&format!("key.{}", verb.word()), id.as_str(), serde_json::json!({})));
             }
         }
         let row = |key: &KeyEntry| Key {
@@ -240,7 +252,7 @@ pub(super) const fn slot(state: KeyState) -> KeySlot {
 }
 
 fn key_event(now: Timestamp, verb: KeyVerb, id: &MinionId, put: &[KeyEntry]) -> saltern_store::NewEvent {
-    let mut body = vec![("result", Value::from(true)), ("act", verb.event_word().into()), ("id", id.into())];
+    let mut body = vec![("result", Value::from(true)), ("act", verb.word().into()), ("id", id.into())];
     if let Some(key) = put.iter().find(|key| key.minion == *id) {
         body.push(("pub", key.pem.as_str().into()));
     }
@@ -282,23 +294,17 @@ impl KeyVerb {
             Self::Delete => "deleted",
         }
     }
-
-    /// The word of Salt 3008 in `salt/key`.
-    const fn event_word(self) -> &'static str {
-        match self {
-            Self::Accept => "accepted",
-            Self::Reject => "rejected",
-            Self::Delete => "delete",
-        }
-    }
 }
 
 impl KeyMatch {
-    fn means(&self, id: &MinionId) -> bool {
+    /// Whether this key is meant.
+    pub(crate) fn means(&self, key: &KeyEntry) -> bool {
+        let id = key.minion.as_str();
         match self {
             Self::All => true,
-            Self::Glob(pattern) => Glob::new(pattern).matches(id.as_str()),
-            Self::Ids(ids) => ids.iter().any(|wanted| wanted == id.as_str()),
+            Self::Glob(pattern) => Glob::new(pattern).matches(id),
+            Self::Ids(ids) => ids.iter().any(|wanted| wanted == id),
+            Self::Keys(keys) => keys.iter().any(|(minion, state)| minion.as_str() == id && *state == key.state),
         }
     }
 }

@@ -259,6 +259,11 @@ impl Facts {
         self.grains = Some(grains);
         self.asked_grains = None;
     }
+
+    /// Forgets its grains: it sends them again when it asks for its pillar.
+    pub(crate) fn forget_grains(&mut self) {
+        (self.grains_at, self.grains, self.asked_grains) = (None, None, None);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,7 +6,7 @@ use super::{Master, Member, targets};
 use crate::engine::{Door, Request, function};
 use crate::{Error, body};
 use regex::Regex;
-use saltern_core::access::Sight;
+use saltern_core::access::Rights;
 use saltern_core::action::Policy;
 use saltern_core::ids::Jid;
 use saltern_core::value::{Map, Value};
@@ -96,8 +96,8 @@ impl Master {
             door: Door::Peer,
             who: peer_user(member),
             origin: member.facts().address.clone().unwrap_or_default(),
-            org: String::new(),
-            sight: Sight::All,
+            // `peer` has decided already.
+            rights: Arc::new(Rights::administrator("a minion")),
             target: targets::asked_by_minion(load)?,
             kind: function(),
             params: params.as_map().cloned().unwrap_or_default(),

@@ -93,7 +93,7 @@ impl Master {
     }
 
     /// The pillar a target sees: the one last served, or one compiled now from the grains we know.
-    pub(super) async fn pillar_for_matching(self: &Arc<Self>, member: &Arc<Member>) -> Option<Value> {
+    pub(crate) async fn pillar_for_matching(self: &Arc<Self>, member: &Arc<Member>) -> Option<Value> {
         if let Some(pillar) = member.pillar() {
             return Some(pillar);
         }

@@ -39,6 +39,7 @@ async fn every_way_in_leaves_its_decision() {
     a.answer_house(&sync).await;
     house.ping(&["a"]).await;
     house.submit(ping(&["a"], Policy::default())).await;
+    house.app().submit(&caller(), ping(&["a"], Policy::default()), Door::SaltApi).await.unwrap();
     let mut fields = saltern_core::value::Map::new();
     fields.push("fun", "test.ping");
     fields.push("arg", Value::List(vec![]));

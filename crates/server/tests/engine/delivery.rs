@@ -24,7 +24,7 @@ async fn scenario_01_a_highstate_is_sent_picked_up_and_completed_with_its_states
     assert!(run.ended.is_some());
     let row = house.action(action).await;
     assert_eq!((row.new.initiator.as_str(), row.counts.completed, row.ended.is_some()), ("tester", 1, true));
-    let returns = house.app().job(job.jid).await.unwrap().returns;
+    let returns = house.app().job(&crate::house::caller(), job.jid).await.unwrap().returns;
     assert!(returns[0].value.get("pkg_|-vim_|-vim_|-installed").is_some());
 }
 

@@ -21,7 +21,7 @@ async fn scenario_26_a_return_that_cannot_be_stored_is_set_aside_and_the_next_on
     let before = house.last_event().await;
     // It is answered, or the minion would send it for ever.
     a.request("_return", fields).await;
-    let letters = house.app().dead_letters(None, 10).await.unwrap();
+    let letters = house.app().dead_letters(&crate::house::caller(), None, 10).await.unwrap();
     assert_eq!(letters.len(), 1, "{letters:?}");
     assert_eq!(letters[0].1.minion.as_ref().map(|minion| minion.as_str()), Some("a"));
     assert!(house.tags_after(before).await.contains(&"saltern/notification/dead_letter".to_owned()));
@@ -43,7 +43,7 @@ async fn scenario_25_a_large_return_is_cut_and_says_so() {
     for id in ["a", "b"] {
         house.becomes(action, id, RunState::Completed, None).await;
     }
-    let detail = house.app().job(large.jid).await.unwrap();
+    let detail = house.app().job(&crate::house::caller(), large.jid).await.unwrap();
     let kept = detail.returns.iter().find(|returned| returned.minion.as_str() == "a").unwrap();
     assert!(serde_json::to_string(&kept.value).unwrap().len() < 2_000_000);
 }

@@ -22,9 +22,9 @@ async fn scenario_23_more_finished_actions_than_are_kept_are_removed_with_all_th
     house.app().forget_old().await.unwrap();
     for (action, jid) in &jobs[..2] {
         assert!(house.app().action(&caller(), *action).await.is_err());
-        assert!(house.app().job(*jid).await.is_err());
+        assert!(house.app().job(&crate::house::caller(), *jid).await.is_err());
     }
-    assert_eq!(house.app().job(jobs[2].1).await.unwrap().returns.len(), 1);
+    assert_eq!(house.app().job(&crate::house::caller(), jobs[2].1).await.unwrap().returns.len(), 1);
     assert_eq!(house.state(open, "a").await.state, RunState::Sent);
     assert!(house.rows()["events"] <= 5);
     // What is left is as good as before.

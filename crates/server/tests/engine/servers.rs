@@ -87,7 +87,8 @@ async fn scenario_31_results_of_the_other_server_are_heard_of_without_any_messag
         let job = b.job("test.ping").await;
         b.return_for(&job, true).await;
     };
-    let mut events = one.app().events(&saltern_server::app::EventQuery::default()).await.unwrap();
+    let mut events =
+        one.app().events(&crate::house::caller(), &saltern_server::app::EventQuery::default()).await.unwrap();
     let hearing = async {
         loop {
             let event = events.next().await.unwrap().unwrap();
@@ -101,7 +102,7 @@ async fn scenario_31_results_of_the_other_server_are_heard_of_without_any_messag
 }
 
 async fn arrives(house: &House, id: &str) -> saltern_testkit::fake_minion::FakeMinion {
-    let before = house.app().status().await.unwrap().publish_port.connections;
+    let before = house.app().status(&crate::house::caller()).await.unwrap().publish_port.connections;
     let mut minion = saltern_testkit::fake_minion::FakeMinion::accepted(house.requests, id).await;
     minion.subscribe().await;
     house.subscribers(before + 1).await;

@@ -1,12 +1,19 @@
 //! Who sees what of an action.
 
-use crate::house::caller;
 use crate::ward::{house, minion, ping};
-use saltern_core::access::Sight;
+use saltern_core::access::{Grant, Rights, Role, Sight};
 use saltern_core::action::Policy;
 use saltern_core::ids::MinionId;
 use saltern_server::app::{Caller, Door, Verb};
 use std::sync::Arc;
+
+/// Somebody who operates one minion and sees no other.
+fn operator_of(minion: &str) -> Caller {
+    let mut rights = Rights::nobody("ann");
+    let minions = Sight::Some(Arc::new([MinionId::new(minion).unwrap()].into()));
+    rights.take_grant(&Grant { role: Role::Operator, group: Some("g".into()) }, minions);
+    Caller::with_rights("test", rights)
+}
 
 #[tokio::test]
 async fn scenario_24_somebody_who_sees_one_minion_sees_the_action_with_that_one() {
@@ -14,7 +21,7 @@ async fn scenario_24_somebody_who_sees_one_minion_sees_the_action_with_that_one(
     let (_a, _b) = (minion(&house, "a").await, minion(&house, "b").await);
     let action = house.submit(ping(&["a", "b"], Policy::default())).await.action;
     let b = MinionId::new("b").unwrap();
-    let limited = Caller { sight: Sight::Some(Arc::new([b.clone()].into())), ..caller() };
+    let limited = operator_of("b");
     let app = house.app();
     assert_eq!(app.action(&limited, action).await.unwrap().counts.total, 1);
     let runs = app.runs(&limited, action, None, "", 10).await.unwrap();
@@ -33,7 +40,7 @@ async fn scenario_24_another_organisation_has_no_such_action() {
     let house = house().await;
     let _a = minion(&house, "a").await;
     let action = house.submit(ping(&["a"], Policy::default())).await.action;
-    let stranger = Caller { org: "other".into(), ..caller() };
+    let stranger = operator_of("z");
     let refused = house.app().action(&stranger, action).await.unwrap_err();
     assert_eq!(refused.to_string(), format!("there is no action {action}"));
 }

@@ -108,7 +108,7 @@ async fn scenario_17_a_return_after_a_failure_by_hand_is_kept_and_changes_nothin
     a.return_for(&job, "after all").await;
     let run = house.state(action, "a").await;
     assert_eq!((run.state, run.reason, run.late), (RunState::Failed, Some(Reason::FailedByHand), true));
-    let returns = house.app().job(job.jid).await.unwrap().returns;
+    let returns = house.app().job(&crate::house::caller(), job.jid).await.unwrap().returns;
     assert_eq!(returns[0].value, Value::from("after all"));
     let explained = house.app().explain(&caller(), action, &MinionId::new("a").unwrap()).await.unwrap();
     assert!(explained.facts.iter().any(|fact| fact.what.contains("after it had ended")), "{explained:?}");
@@ -132,7 +132,7 @@ async fn scenario_20_only_what_failed_is_done_again_and_the_earlier_output_stays
     assert_eq!(run.attempt, 2);
     let attempts = house.app().attempts(&caller(), action, &MinionId::new("a").unwrap()).await.unwrap();
     assert_eq!((attempts[0].jid, attempts[0].retcode), (Some(first.jid), Some(3)));
-    assert_eq!(house.app().job(first.jid).await.unwrap().returns.len(), 2);
+    assert_eq!(house.app().job(&crate::house::caller(), first.jid).await.unwrap().returns.len(), 2);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn scenario_22_what_is_archived_leaves_the_list_and_only_that_can_be_delet
     assert_eq!(house.app().actions(&caller(), &archived).await.unwrap().len(), 1);
     house.act(action, Verb::Delete).await;
     assert!(house.app().actions(&caller(), &archived).await.unwrap().is_empty());
-    assert!(house.app().job(job.jid).await.is_err());
+    assert!(house.app().job(&crate::house::caller(), job.jid).await.is_err());
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ impl House {
     }
 
     pub(crate) async fn wants_reboot(&self, minion: &str) -> Option<bool> {
-        self.app().minions(Some(&Target::list([minion]))).await.unwrap()[0].reboot_needed
+        self.app().minions(&crate::house::caller(), Some(&Target::list([minion]))).await.unwrap()[0].reboot_needed
     }
 
     pub(crate) async fn act(&self, id: ActionId, verb: Verb) -> Done {
@@ -90,7 +90,7 @@ impl House {
     /// Waits until the server knows that a minion is gone.
     pub(crate) async fn gone(&self, minion: &str) {
         wait::until("the minion to be gone", LONG, || async {
-            let minions = self.app().minions(Some(&Target::list([minion]))).await.unwrap();
+            let minions = self.app().minions(&crate::house::caller(), Some(&Target::list([minion]))).await.unwrap();
             minions.iter().all(|minion| matches!(minion.presence, saltern_server::Presence::Absent(_)))
         })
         .await;
@@ -115,7 +115,7 @@ pub(crate) async fn minion(house: &House, id: &str) -> FakeMinion {
 
 /// A minion of this version, signed in and subscribed.
 pub(crate) async fn minion_of(house: &House, id: &str, version: &str) -> FakeMinion {
-    let before = house.app().status().await.unwrap().publish_port.connections;
+    let before = house.app().status(&crate::house::caller()).await.unwrap().publish_port.connections;
     let mut minion = FakeMinion::connect(house.requests, id).await;
     minion.grains = Value::map([("id", Value::from(id)), ("saltversion", version.into())]);
     assert_eq!(minion.auth().await, saltern_testkit::fake_minion::SignIn::Accepted);

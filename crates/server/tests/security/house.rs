@@ -6,7 +6,7 @@ use saltern_core::ids::Jid;
 use saltern_core::keys::KeyState;
 use saltern_core::target::Target;
 use saltern_core::value::{Map, Value};
-use saltern_server::app::{App, Caller, EventEntry, KeyMatch, KeyVerb, RunRequest};
+use saltern_server::app::{App, Caller, EventEntry, EventQuery, KeyMatch, KeyVerb, RunRequest};
 use saltern_server::config::{Config, Sources};
 use saltern_server::{Server, serve};
 use saltern_testkit::fake_minion::{FakeMinion, PATIENCE, key_named};
@@ -131,7 +131,7 @@ impl House {
 
     /// What is known of an id's keys: states and whether they are the key of that name.
     pub(crate) fn keys_of(&self, id: &str) -> Vec<(KeyState, String)> {
-        let keys = self.app().keys().into_iter().filter(|key| key.minion.as_str() == id);
+        let keys = self.app().keys(&caller()).into_iter().filter(|key| key.minion.as_str() == id);
         keys.map(|key| (key.state, key.pem)).collect()
     }
 
@@ -158,12 +158,18 @@ impl House {
 
     /// The number of the newest event.
     pub(crate) async fn last_event(&self) -> i64 {
-        self.app().status().await.unwrap().last_event
+        self.app().status(&caller()).await.unwrap().last_event
     }
 
     /// Events after a number.
     pub(crate) async fn events_after(&self, number: i64) -> Vec<EventEntry> {
-        self.app().events_after(number, 500).await.unwrap()
+        let query = EventQuery { since: Some(number), stored_only: true, ..EventQuery::default() };
+        let mut stream = self.app().events(&caller(), &query).await.unwrap();
+        let mut events = Vec::new();
+        while let Some(event) = stream.next().await {
+            events.push(event.unwrap());
+        }
+        events
     }
 
     /// The tags of the events after a number.
@@ -197,7 +203,7 @@ impl House {
             let job = honest.next_job().await;
             assert_eq!(job.jid, jid);
             honest.return_for(&job, true).await;
-            let detail = self.app().job(jid).await.unwrap();
+            let detail = self.app().job(&caller(), jid).await.unwrap();
             assert_eq!(detail.returns.len(), 1);
         });
         served.await.expect("an honest minion is served in time");
@@ -211,7 +217,7 @@ impl House {
     /// Waits until so many minions are subscribed.
     pub(crate) async fn subscribers(&self, count: usize) {
         wait::until("the subscriptions", Duration::from_secs(30), || async {
-            self.app().status().await.is_ok_and(|status| status.publish_port.connections >= count)
+            self.app().status(&caller()).await.is_ok_and(|status| status.publish_port.connections >= count)
         })
         .await;
     }

@@ -106,7 +106,7 @@ async fn a_return_for_a_job_that_was_not_for_it_is_refused() {
     pair.a.request("_return", as_resource).await;
     assert_eq!(pair.house.rows(), before);
     pair.b.return_for(&job, "genuine").await;
-    let detail = pair.house.app().job(job.jid).await.unwrap();
+    let detail = pair.house.app().job(&crate::house::caller(), job.jid).await.unwrap();
     assert_eq!(detail.returns.len(), 1);
     assert_eq!(detail.returns[0].value, Value::from("genuine"));
 }
@@ -136,7 +136,7 @@ async fn a_return_is_filed_under_its_sender_whatever_it_says() {
     fields.insert("minion", "b");
     let last = pair.house.last_event().await;
     pair.a.request("_return", fields).await;
-    let detail = pair.house.app().job(jid).await.unwrap();
+    let detail = pair.house.app().job(&crate::house::caller(), jid).await.unwrap();
     assert_eq!(detail.returns.iter().map(|returned| returned.minion.as_str()).collect::<Vec<_>>(), ["a"]);
     assert_eq!(pair.house.tags_after(last).await, [format!("salt/job/{jid}/ret/a")]);
 }
@@ -158,11 +158,11 @@ async fn an_acknowledgement_counts_for_its_sender_and_its_job_only() {
         pair.a.event(&tag, Value::map([("id", "b")])).await;
     }
     assert_eq!(pair.house.rows(), before);
-    let runs = pair.house.app().job(job.jid).await.unwrap().runs;
+    let runs = pair.house.app().job(&crate::house::caller(), job.jid).await.unwrap().runs;
     assert!(runs.iter().all(|run| run.picked_up.is_none()));
     let last = pair.house.last_event().await;
     pair.b.event(&format!("salt/job/{}/start/b", job.jid), Value::map([("id", "a")])).await;
     let told = pair.house.events_after(last).await;
     assert!(told.iter().all(|event| event.minion.as_ref().is_some_and(|minion| minion.as_str() == "b")));
-    assert!(pair.house.app().job(job.jid).await.unwrap().runs[0].picked_up.is_some());
+    assert!(pair.house.app().job(&crate::house::caller(), job.jid).await.unwrap().runs[0].picked_up.is_some());
 }

@@ -217,7 +217,7 @@ async fn what_is_no_usable_key_is_rejected_and_not_recorded() {
         let is_rejected = matches!(told, AuthReply::Verdict { verdict: Verdict::Rejected, is_verified: true });
         assert!(is_rejected, "{}: {told:?}", &pem[..pem.len().min(60)]);
     }
-    assert!(house.app().keys().is_empty());
+    assert!(house.app().keys(&crate::house::caller()).is_empty());
     house.serves().await;
 }
 

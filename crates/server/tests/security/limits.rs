@@ -20,7 +20,7 @@ async fn only_so_many_keys_may_wait() {
     assert_eq!(sign_in("a").await, SignIn::Pending);
     assert_eq!(sign_in("b").await, SignIn::Pending);
     assert_eq!(sign_in("c").await, SignIn::Full);
-    assert_eq!(house.app().keys().len(), 2);
+    assert_eq!(house.app().keys(&crate::house::caller()).len(), 2);
     // Those who wait are not told otherwise, and a decision makes room.
     assert_eq!(sign_in("a").await, SignIn::Pending);
     house.decide(KeyVerb::Accept, "a", &[]).await;
@@ -48,7 +48,7 @@ async fn a_return_that_is_too_large_is_cut_with_a_marker_and_answered() {
     let mut fields = minion.return_fields(&job, value);
     fields.insert("metadata", Value::map([("note", "y".repeat(1 << 20))]));
     assert_eq!(minion.request("_return", fields).await, Value::Nil);
-    let returned = house.app().job(job.jid).await.unwrap().returns.remove(0);
+    let returned = house.app().job(&crate::house::caller(), job.jid).await.unwrap().returns.remove(0);
     assert!(returned.success);
     assert_eq!(returned.value.get("pid"), Some(&Value::Int(7)));
     let text = returned.value.get("stdout").unwrap().as_str().unwrap();
@@ -83,7 +83,7 @@ async fn a_return_that_comes_twice_is_one_return_and_one_event() {
         house.tags_after(last).await,
         [format!("salt/job/{}/ret/a", job.jid), "saltern/action/1/ended".to_owned()]
     );
-    assert_eq!(house.app().job(job.jid).await.unwrap().returns[0].value, Value::from("first"));
+    assert_eq!(house.app().job(&crate::house::caller(), job.jid).await.unwrap().returns[0].value, Value::from("first"));
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_return_of_a_minions_own_gets_a_job_id() {
     assert_eq!(told.len(), 1);
     let jid = told[0].jid.unwrap();
     assert_eq!(told[0].tag, format!("salt/job/{jid}/ret/a"));
-    let detail = house.app().job(jid).await.unwrap();
+    let detail = house.app().job(&crate::house::caller(), jid).await.unwrap();
     assert_eq!((detail.job.fun.as_str(), detail.job.minions.len(), detail.returns.len()), ("test.ping", 1, 1));
 }
 

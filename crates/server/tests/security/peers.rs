@@ -105,7 +105,7 @@ async fn a_job_of_a_minion_is_logged_under_its_name() {
     let a = FakeMinion::accepted(house.requests, "a").await;
     let told = publish(&a, "minion_pub", "a", "glob", "test.ping").await;
     let jid = Jid::parse(told.get("jid").unwrap().as_str().unwrap()).unwrap();
-    assert_eq!(house.app().job(jid).await.unwrap().job.user, "minion a");
+    assert_eq!(house.app().job(&crate::house::caller(), jid).await.unwrap().job.user, "minion a");
     assert_eq!(house.rows()["audit"], 1);
 }
 

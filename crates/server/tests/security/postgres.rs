@@ -46,7 +46,7 @@ async fn returns_count_once_and_from_their_minion_only() {
         house.tags_after(last).await,
         [format!("salt/job/{}/ret/a", job.jid), "saltern/action/1/ended".to_owned()]
     );
-    let returns = house.app().job(job.jid).await.unwrap().returns;
+    let returns = house.app().job(&crate::house::caller(), job.jid).await.unwrap().returns;
     assert_eq!(returns.iter().map(|returned| returned.value.clone()).collect::<Vec<_>>(), [Value::from("first")]);
 }
 

@@ -30,7 +30,7 @@ async fn a_job_goes_on_over_a_crash() {
     let job = minion.next_job().await;
     house.crash().await;
     minion.return_for(&job, "pong").await;
-    let detail = house.app().job(jid).await.unwrap();
+    let detail = house.app().job(&crate::house::caller(), jid).await.unwrap();
     assert_eq!(detail.returns[0].value, Value::from("pong"));
 }
 

@@ -57,7 +57,7 @@ async fn a_version_2_minion_works_where_it_is_allowed() {
     let jid = house.ping(&["a"]).await;
     let job = minion.next_job().await;
     minion.return_for(&job, true).await;
-    assert_eq!(house.app().job(jid).await.unwrap().returns.len(), 1);
+    assert_eq!(house.app().job(&crate::house::caller(), jid).await.unwrap().returns.len(), 1);
 }
 
 #[tokio::test]

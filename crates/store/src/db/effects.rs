@@ -1,7 +1,9 @@
-//! What a write brings about besides its own rows: events for the log, and changes of the counts of actions.
+//! What a write brings about besides its own rows: events for the log, entries of the audit log, and changes of the counts
+//! of actions.
 //!
 //! Collected while the write is applied, and written by the writer once for the whole group.
 
+use crate::audit::AuditEntry;
 use crate::counts::{CountChange, Counts};
 use crate::events::NewEvent;
 use crate::teller::{RunChanged, Teller};
@@ -12,24 +14,36 @@ use std::sync::Arc;
 
 /// The effects of one write, in its order.
 pub(crate) struct Effects {
-    events: Vec<NewEvent>,
-    counts: Vec<(ActionId, CountChange)>,
+    collected: Collected,
     teller: Option<Arc<dyn Teller>>,
+}
+
+/// What is written for the whole group.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(crate) events: Vec<NewEvent>,
+    pub(crate) counts: Vec<(ActionId, CountChange)>,
+    pub(crate) audit: Vec<AuditEntry>,
 }
 
 impl Effects {
     pub(crate) fn new(teller: Option<Arc<dyn Teller>>) -> Self {
-        Self { events: Vec::new(), counts: Vec::new(), teller }
+        Self { collected: Collected::default(), teller }
     }
 
     /// Adds events to the log.
     pub(crate) fn log(&mut self, events: &[NewEvent]) {
-        self.events.extend_from_slice(events);
+        self.collected.events.extend_from_slice(events);
     }
 
     /// Adds one event to the log.
     pub(crate) fn push(&mut self, event: NewEvent) {
-        self.events.push(event);
+        self.collected.events.push(event);
+    }
+
+    /// Adds entries to the audit log.
+    pub(crate) fn audit<'e>(&mut self, entries: impl IntoIterator<Item = &'e AuditEntry>) {
+        self.collected.audit.extend(entries.into_iter().cloned());
     }
 
     /// Notes that a run has gone from one standing to another.
@@ -44,13 +58,13 @@ impl Effects {
         change -= Counts::of(from.0, from.1);
         let closed = !from.0.is_terminal() && to.0.is_terminal();
         if change != Counts::default() {
-            self.counts.push((action, CountChange { change, closed: closed.then_some(at) }));
+            self.collected.counts.push((action, CountChange { change, closed: closed.then_some(at) }));
         }
     }
 
     /// Asks the teller for the event of a change.
     pub(crate) fn tell(&mut self, changed: &RunChanged<'_>) {
-        self.events.extend(self.teller.as_ref().and_then(|teller| teller.run_changed(changed)));
+        self.collected.events.extend(self.teller.as_ref().and_then(|teller| teller.run_changed(changed)));
     }
 
     /// Empty effects of a part of the same write.
@@ -60,18 +74,25 @@ impl Effects {
 
     /// Adds the effects of a part.
     pub(crate) fn join(&mut self, part: Self) {
-        self.events.extend(part.events);
-        self.counts.extend(part.counts);
+        self.collected.join(part.collected);
     }
 
     /// Forgets everything: the write is applied again.
     pub(crate) fn clear(&mut self) {
-        self.events.clear();
-        self.counts.clear();
+        self.collected = Collected::default();
     }
 
     /// Hands over what was collected.
-    pub(crate) fn take(&mut self) -> (Vec<NewEvent>, Vec<(ActionId, CountChange)>) {
-        (std::mem::take(&mut self.events), std::mem::take(&mut self.counts))
+    pub(crate) fn take(&mut self) -> Collected {
+        std::mem::take(&mut self.collected)
+    }
+}
+
+impl Collected {
+    /// Adds what comes after.
+    pub(crate) fn join(&mut self, next: Self) {
+        self.events.extend(next.events);
+        self.counts.extend(next.counts);
+        self.audit.extend(next.audit);
     }
 }

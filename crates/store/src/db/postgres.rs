@@ -70,7 +70,7 @@ async fn query(client: &Client, sql: &'static str, params: &[Param]) -> Result<V
     rows.iter().map(|row| read(sql, row)).collect()
 }
 
-pub(super) async fn query_tx(tx: &Transaction<'_>, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
+pub(crate) async fn query_tx(tx: &Transaction<'_>, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
     let statement = tx.prepare_cached(&dollars(sql)).await?;
     let rows = GenericClient::query(tx, &statement, &refs(params)).await?;
     rows.iter().map(|row| read(sql, row)).collect()
@@ -82,7 +82,7 @@ pub(super) async fn execute(tx: &Transaction<'_>, sql: &'static str, params: &[P
 }
 
 /// All rows in one pipeline: the statements are sent without waiting for each other's answers.
-pub(super) async fn execute_many(tx: &Transaction<'_>, sql: &'static str, rows: &[Vec<Param>]) -> Result<Vec<u64>> {
+pub(crate) async fn execute_many(tx: &Transaction<'_>, sql: &'static str, rows: &[Vec<Param>]) -> Result<Vec<u64>> {
     let statement = tx.prepare_cached(&dollars(sql)).await?;
     let sent = rows.iter().map(async |params| GenericClient::execute(tx, &statement, &refs(params)).await);
     Ok(futures_util::future::try_join_all(sent).await?)

@@ -77,6 +77,11 @@ impl Row {
         }
     }
 
+    /// A hash. One of another length was not written by us; it reads as zeros, which no text has.
+    pub(crate) fn hash(&mut self, column: usize) -> Result<[u8; 32]> {
+        Ok(self.blob(column)?.try_into().unwrap_or_default())
+    }
+
     pub(crate) fn jid(&mut self, column: usize) -> Result<Jid> {
         Jid::parse(&self.text(column)?).map_or_else(|| Self::shape(column), Ok)
     }
@@ -90,10 +95,14 @@ impl Row {
     }
 }
 
+/// Text that both databases can hold: PostgreSQL has no NUL, and what a minion sends may have one.
+pub(crate) fn storable(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
 impl Param {
-    /// Text that both databases can hold: PostgreSQL has no NUL, and what a minion sends may have one.
     fn text(text: String) -> Self {
-        Self::Text(if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text })
+        Self::Text(storable(text))
     }
 }
 
@@ -115,6 +124,7 @@ from! {
     &String => |v| Self::text(v.clone());
     Vec<u8> => |v| Self::Blob(v);
     &Vec<u8> => |v| Self::Blob(v.clone());
+    &[u8; 32] => |v| Self::Blob(v.to_vec());
     &Jid => |v| Self::Text(v.as_str().to_owned());
     Jid => |v| Self::Text(v.as_str().to_owned());
     &MinionId => |v| Self::Text(v.as_str().to_owned());

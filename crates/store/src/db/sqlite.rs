@@ -103,7 +103,7 @@ impl Pool {
     }
 }
 
-pub(super) fn query(connection: &Connection, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
+pub(crate) fn query(connection: &Connection, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
     let mut statement = connection.prepare_cached(sql)?;
     let columns = statement.column_count();
     let mut rows = statement.query(rusqlite::params_from_iter(params))?;
@@ -123,7 +123,7 @@ pub(super) fn query(connection: &Connection, sql: &'static str, params: &[Param]
     Ok(found)
 }
 
-pub(super) fn execute(connection: &Connection, sql: &'static str, params: &[Param]) -> Result<u64> {
+pub(crate) fn execute(connection: &Connection, sql: &'static str, params: &[Param]) -> Result<u64> {
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.execute(rusqlite::params_from_iter(params))? as u64)
 }

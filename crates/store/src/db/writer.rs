@@ -6,20 +6,20 @@
 //!
 //! The writes of a group are applied in their order; neighbours that commute are applied side by side: on PostgreSQL their
 //! statements share one pipeline instead of waiting for each other, on SQLite each finishes at once. What they
-//! change about the counts of actions is summed and written once, and the events of all of them are numbered together, just
-//! before the commit.
+//! change about the counts of actions is summed and written once; the audit entries and the events of all of them are numbered
+//! together, just before the commit.
 //!
 //! Invariants: no caller is answered before its commit; one write that fails does not take its neighbours with it (the
 //! group is rolled back and repeated one by one); nothing is repeated that may have been committed; the queue is bounded,
 //! so a slow disk slows the senders down instead of filling memory; committed events reach the feed in the order of their
 //! numbers.
 
-use super::effects::Effects;
+use super::effects::{Collected, Effects};
 use super::stats::{CommitStats, Recorder};
 use super::{Tx, params, postgres, sqlite};
 use crate::events::{self, Event};
 use crate::teller::Teller;
-use crate::{Error, Options, Result, counts};
+use crate::{Error, Options, Result, audit, counts};
 use futures_util::future::{LocalBoxFuture, try_join_all};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -346,14 +346,14 @@ async fn apply(tx: &Tx<'_>, group: &mut [Box<dyn Queued>], teller: Option<&dyn T
     for neighbours in group.chunk_by_mut(|one, next| one.commutes() && next.commutes()) {
         try_join_all(neighbours.iter_mut().map(|write| write.apply(tx))).await?;
     }
-    let (mut log, mut changes) = (Vec::new(), Vec::new());
+    let mut all = Collected::default();
     for write in group {
-        let (events, counts) = write.effects().take();
-        log.extend(events);
-        changes.extend(counts);
+        all.join(write.effects().take());
     }
-    log.extend(counts::apply(tx, changes, teller).await?);
-    events::append(tx, log).await
+    all.events.extend(counts::apply(tx, all.counts, teller).await?);
+    // Last, and always in this order: what every server needs is locked for as short as can be.
+    audit::append(tx, all.audit).await?;
+    events::append(tx, all.events).await
 }
 
 impl Connection {

@@ -2,7 +2,7 @@
 
 use crate::database::{Database, on_both_databases};
 use crate::fixtures::{
-    ALL, action, at, audit, claim, jid, minion, queued, returned, run, stored, transition, verb, work,
+    ALL, action, all_audit, at, audit, claim, jid, minion, queued, returned, run, stored, transition, verb, work,
 };
 use saltern_core::action::{Offline, Policy};
 use saltern_core::ids::ActionId;
@@ -189,7 +189,7 @@ async fn a_paused_action_says_who_and_why(database: Database) {
     assert_eq!(stored(&store, id).await.paused, None);
     assert!(!store.resume(id, at(8), None).await.unwrap());
     assert!(!store.pause(ActionId(404), held(5), None).await.unwrap());
-    let entries = store.audit_before(i64::MAX, ALL).await.unwrap();
+    let entries = all_audit(&store).await;
     assert_eq!(entries, [(2, audit("action.resume")), (1, audit("action.pause"))]);
 }
 
@@ -235,7 +235,7 @@ async fn a_rescheduled_action_moves_what_was_never_sent(database: Database) {
     let due = async |name| store.run(id, &minion(name)).await.unwrap().unwrap().due;
     assert_eq!((due("a").await, due("b").await, due("c").await), (None, Some(at(3)), Some(at(700))));
     assert_eq!(store.claim(claim(5, id, &["c"])).await.unwrap(), [], "it is not due any more");
-    assert_eq!(store.audit_before(i64::MAX, ALL).await.unwrap().len(), 1);
+    assert_eq!(all_audit(&store).await.len(), 1);
 }
 
 async fn archiving_is_undone_by_archiving_nothing(database: Database) {
@@ -255,7 +255,7 @@ async fn what_changes_nothing_is_not_audited(database: Database) {
     assert!(!store.resume(id, at(5), Some(audit("action.resume"))).await.unwrap());
     assert!(!store.archive(id, None, Some(audit("action.archive"))).await.unwrap());
     assert!(!store.pause(ActionId(404), held(5), Some(audit("action.pause"))).await.unwrap());
-    assert_eq!(store.audit_before(i64::MAX, ALL).await.unwrap(), []);
+    assert_eq!(all_audit(&store).await, []);
 }
 
 fn held(n: i64) -> Paused {

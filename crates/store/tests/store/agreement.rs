@@ -2,8 +2,8 @@
 
 use crate::database::Database;
 use crate::fixtures::{
-    ALL, BAD, GOOD, PATIENCE, ack, action, all_events, at, audit, body, claim, event, every_job, jid, minion, queued,
-    returned, transition, verb, work,
+    ALL, BAD, GOOD, PATIENCE, ack, action, all_audit, all_events, at, audit, body, claim, event, every_job, jid,
+    minion, queued, returned, transition, verb, work,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -227,7 +227,8 @@ async fn found(store: &Store) -> Vec<String> {
         format!("{:#?}", store.keys().await.unwrap()),
         format!("{:#?}", store.minions().await.unwrap()),
         format!("{:#?}", store.grains_after("", ALL).await.unwrap()),
-        format!("{:#?}", store.audit_before(i64::MAX, ALL).await.unwrap()),
+        format!("{:#?}", all_audit(store).await),
+        format!("{:#?}", store.verify_audit().await.unwrap()),
         format!("{:#?}", store.open_actions(ActionId(0), ALL).await.unwrap()),
         format!("{:#?}", store.overdue_actions(at(PATIENCE + 2), ALL).await.unwrap()),
         format!("{:#?}", store.finished_actions(at(PATIENCE), ALL).await.unwrap()),

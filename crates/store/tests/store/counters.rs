@@ -22,7 +22,7 @@ async fn numbers_start_at_one_and_go_on(database: Database) {
 
 async fn counters_do_not_touch_each_other(database: Database) {
     let store = database.open().await;
-    for counter in [Counter::Event, Counter::Action, Counter::Serial, Counter::Audit] {
+    for counter in [Counter::Event, Counter::Action, Counter::Serial, Counter::Webhook] {
         assert_eq!(store.reserve(counter, 5).await.unwrap(), 1);
     }
 }

@@ -33,6 +33,14 @@ impl Database {
         Store::open(&self.location, options).await.unwrap()
     }
 
+    /// Runs statements behind the store's back.
+    pub(crate) async fn tamper(&self, sql: &str) {
+        match &self.location {
+            Location::Sqlite(path) => rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap(),
+            Location::Postgres(_) => self.connect().await.batch_execute(sql).await.unwrap(),
+        }
+    }
+
     /// A connection of the test's own, past the store.
     pub(crate) async fn connect(&self) -> tokio_postgres::Client {
         let Location::Postgres(url) = &self.location else { panic!("only PostgreSQL has connections") };

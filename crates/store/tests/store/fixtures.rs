@@ -5,8 +5,9 @@ use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::run::{Input, RunState, Verdict, WaitingFor};
 use saltern_core::time::Timestamp;
 use saltern_store::{
-    Ack, Action, AuditEntry, Body, Claim, Event, EventFilter, JobPage, NewAction, NewEvent, NewJob, NewReturn, NewRun,
-    NewWork, Run, Store, Transition, Verb,
+    Ack, Action, AuditEntry, AuditFilter, Body, Claim, DEFAULT_ORGANISATION, Event, EventFilter, Group, JobPage,
+    NewAction, NewEvent, NewJob, NewReturn, NewRun, NewWork, Organisation, Run, Store, Token, TokenKind, Transition,
+    User, Verb, Webhook,
 };
 use std::sync::Arc;
 
@@ -153,6 +154,16 @@ pub(crate) fn audit(what: &str) -> AuditEntry {
     }
 }
 
+/// The whole audit log, newest first.
+pub(crate) async fn all_audit(store: &Store) -> Vec<(i64, AuditEntry)> {
+    store.audit_page(i64::MAX, ALL, &AuditFilter::default()).await.unwrap()
+}
+
+/// What was done, oldest first, as far as the audit log tells.
+pub(crate) async fn audited(store: &Store) -> Vec<String> {
+    all_audit(store).await.into_iter().rev().map(|(_, entry)| entry.what).collect()
+}
+
 /// A page that leaves nothing out.
 pub(crate) fn every_job() -> JobPage {
     JobPage { before: None, limit: ALL, internal: true, open: false }
@@ -188,4 +199,89 @@ pub(crate) fn assert_numbered(events: &[Event]) {
     let numbers: Vec<i64> = events.iter().map(|event| event.number).collect();
     let wanted: Vec<i64> = (1..).take(numbers.len()).collect();
     assert_eq!(numbers, wanted);
+}
+
+pub(crate) fn organisation(name: &str) -> Organisation {
+    Organisation { name: name.into(), description: format!("all of {name}"), created: at(3), version: 0 }
+}
+
+/// A local user of the default organisation to whom this is granted.
+pub(crate) fn user(name: &str, grants: &[&str]) -> User {
+    User {
+        name: name.into(),
+        org: DEFAULT_ORGANISATION.into(),
+        auth: "local".into(),
+        password: Some("$argon2id$secret".into()),
+        full_name: format!("{name} of Saltern"),
+        disabled: false,
+        created: at(4),
+        version: 0,
+        grants: grants.iter().map(|&grant| grant.to_owned()).collect(),
+    }
+}
+
+/// A group of the default organisation with these members.
+pub(crate) fn group(name: &str, ids: &[&str]) -> Group {
+    Group {
+        name: name.into(),
+        org: DEFAULT_ORGANISATION.into(),
+        description: format!("all of {name}"),
+        target: None,
+        members: minions(ids),
+        created: at(5),
+        version: 0,
+    }
+}
+
+/// A session that ends at instant 1000.
+pub(crate) fn session(id: &str, user: &str) -> Token {
+    Token {
+        id: id.into(),
+        hash: hash(id),
+        kind: TokenKind::Session,
+        user: user.into(),
+        auth: "local".into(),
+        groups: vec!["wheel".into(), "two\nlines".into()],
+        name: String::new(),
+        scope: "all".into(),
+        created: at(6),
+        expires: at(1000),
+        last_used: None,
+        origin: "192.0.2.7".into(),
+    }
+}
+
+/// An API token that ends at instant 1000.
+pub(crate) fn api_token(id: &str, user: &str) -> Token {
+    Token { kind: TokenKind::Api, name: "for the robot".into(), scope: "read".into(), ..session(id, user) }
+}
+
+pub(crate) fn webhook(name: &str, owner: &str) -> Webhook {
+    Webhook {
+        id: 0,
+        name: name.into(),
+        url: "https://example.org/hook".into(),
+        secret: "hunter2".into(),
+        tag: "salt/job/*".into(),
+        jid: Some(jid(7)),
+        action: Some(ActionId(8)),
+        minion: Some("web*".into()),
+        owner: owner.into(),
+        active: true,
+        cursor: 40,
+        failures: 0,
+        next_try: None,
+        last_error: None,
+        created: at(7),
+        version: 1,
+    }
+}
+
+/// Something like the hash of a secret: another one for each text.
+pub(crate) fn hash(text: &str) -> [u8; 32] {
+    saltern_store::link(&[0; 32], 0, &audit(text))
+}
+
+pub(crate) async fn token_ids(store: &Store) -> Vec<String> {
+    store.tokens(None, "", ALL).await.unwrap().into_iter().map(|token| token.id).collect()
 }

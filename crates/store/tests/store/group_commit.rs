@@ -2,7 +2,7 @@
 
 use crate::database::{Database, on_both_databases};
 use crate::fixtures::{
-    ALL, all_events, all_tags, assert_numbered, at, audit, event, every_job, jid, minion, returned, work,
+    ALL, all_audit, all_events, all_tags, assert_numbered, at, audit, event, every_job, jid, minion, returned, work,
 };
 use saltern_core::ids::ActionId;
 use saltern_store::{AckMethod, Error, Minion, NewWork, Options, Store};
@@ -149,7 +149,7 @@ async fn several_servers_on_one_database_lose_nothing(database: Database) {
     assert_eq!(log.into_iter().map(|event| event.event.tag).collect::<BTreeSet<_>>().len(), 180);
     assert_eq!(stores[1].jobs(&every_job()).await.unwrap().len(), 90);
     assert!(stores[2].job(jid(89)).await.unwrap().is_some());
-    let numbers: Vec<i64> = stores[0].audit_before(i64::MAX, ALL).await.unwrap().into_iter().map(|(n, _)| n).collect();
+    let numbers: Vec<i64> = all_audit(&stores[0]).await.into_iter().map(|(n, _)| n).collect();
     assert_eq!(numbers, (1..=180).rev().collect::<Vec<_>>());
 }
 

@@ -1,7 +1,9 @@
 //! Opening and closing: nothing is lost by either.
 
 use crate::database::{Database, on_both_databases};
-use crate::fixtures::{ALL, all_events, all_tags, at, audit, body, event, every_job, jid, minion, returned, work};
+use crate::fixtures::{
+    ALL, all_audit, all_events, all_tags, at, audit, body, event, every_job, jid, minion, returned, work,
+};
 use saltern_store::{AckMethod, Counter, Error, GrainsRow, Key, KeySlot, Location, Minion, Options, Store};
 
 on_both_databases! {
@@ -122,7 +124,7 @@ async fn everything(store: &Store) -> String {
     text += &format!("{:#?}", store.grains_after("", ALL).await.unwrap());
     text += &format!("{:#?}", store.mine_of("ip").await.unwrap());
     text += &format!("{:#?}", store.keys().await.unwrap());
-    text += &format!("{:#?}", store.audit_before(i64::MAX, ALL).await.unwrap());
+    text += &format!("{:#?}", all_audit(store).await);
     text
 }
 

@@ -1,7 +1,9 @@
 //! Verbs: what is done to a whole action at once, and what each run says to it.
 
 use crate::database::{Database, on_both_databases};
-use crate::fixtures::{ALL, ack, at, audit, claim, minion, minions, queued, returned, stored, transition, verb, work};
+use crate::fixtures::{
+    ALL, ack, all_audit, at, audit, claim, minion, minions, queued, returned, stored, transition, verb, work,
+};
 use saltern_core::ids::ActionId;
 use saltern_core::run::{Input, Reason, Refusal, RunState};
 use saltern_store::{Counts, Store, Verb};
@@ -111,7 +113,7 @@ async fn a_verb_is_audited(database: Database) {
     let action = store.create(queued(1, &["web1"])).await.unwrap();
     let audited = Verb { audit: Some(audit("action.cancel")), ..verb(5, action, Input::Cancel) };
     store.apply(audited).await.unwrap();
-    assert_eq!(store.audit_before(i64::MAX, ALL).await.unwrap(), [(1, audit("action.cancel"))]);
+    assert_eq!(all_audit(&store).await, [(1, audit("action.cancel"))]);
 }
 
 async fn a_verb_for_an_action_that_does_not_exist_says_nothing(database: Database) {

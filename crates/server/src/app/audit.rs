@@ -1,0 +1,35 @@
+//! The audit log: who changed what, and whether nobody has changed the log itself.
+
+use super::{App, Caller};
+use crate::Error;
+use saltern_core::access::{Thing, Wish};
+use saltern_store::{AuditCheck, AuditEntry, AuditFilter};
+
+/// Which entries are wanted, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct AuditQuery {
+    /// Only older than this number
+    pub before: Option<i64>,
+    /// At most so many
+    pub limit: usize,
+    /// Which of them
+    pub filter: AuditFilter,
+}
+
+/// Most entries in one answer.
+const PAGE: usize = 1_000;
+
+impl App {
+    /// A page of the audit log, each entry with its number.
+    pub async fn audit(&self, caller: &Caller, query: &AuditQuery) -> Result<Vec<(i64, AuditEntry)>, Error> {
+        self.may(caller, &Wish::Manage(Thing::Server))?;
+        let before = query.before.unwrap_or(i64::MAX);
+        Ok(self.master.store.audit_page(before, query.limit.clamp(1, PAGE), &query.filter).await?)
+    }
+
+    /// Follows the chain from the first entry to the last.
+    pub async fn verify_audit(&self, caller: &Caller) -> Result<AuditCheck, Error> {
+        self.may(caller, &Wish::Manage(Thing::Server))?;
+        Ok(self.master.store.verify_audit().await?)
+    }
+}

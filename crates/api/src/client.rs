@@ -1,31 +1,36 @@
 //! The other end of the API: what the command line speaks through.
 //!
-//! [`endpoint::Endpoint`] is the only part that knows how a server is reached; everything above it is HTTP.
+//! [`endpoint::Endpoint`] is the only part that knows how a server is reached; everything above it is HTTP. One file per
+//! noun beside it, as in `v1`.
 
 mod actions;
+mod audit;
 mod endpoint;
 mod error;
+mod functions;
+mod groups;
 mod lines;
+mod organisations;
+mod request;
+mod tls;
+mod tokens;
+mod url;
+mod users;
+mod webhooks;
 
 pub use actions::{ActionQuery, RunQuery};
+pub use audit::AuditQuery;
 pub use endpoint::Endpoint;
 pub use error::ClientError;
 pub use lines::Lines;
+pub use url::{ServerUrl, UrlError};
 
 use crate::shape::{
-    Accepted, Event, JobDetail, JobList, JobStep, KeyDecision, KeyList, KeyResult, MinionChange, MinionDetail,
-    MinionList, RunRequest, Status,
+    Accepted, Event, JobDetail, JobList, JobStep, KeyDecision, KeyList, KeyResult, Minion, MinionChange,
+    MinionDetail, MinionList, RunRequest, Status,
 };
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::{Method, Request, Response, header};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use hyper::Method;
 use std::fmt::Write;
-
-/// The largest answer that is read as a whole.
-const ANSWER_LIMIT: usize = 1 << 30;
 
 /// What is to be done about keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +92,14 @@ impl Client {
         Self { endpoint }
     }
 
-    /// Asks for a job.
+    /// Where it is.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Asks for a job. It is done once, even if the connection breaks on the way.
     pub async fn run(&self, request: &RunRequest) -> Result<Accepted, ClientError> {
-        self.send(Method::POST, "/api/v1/run", request).await
+        self.create("/api/v1/run", request).await
     }
 
     /// Follows a job; `timeout` is how many seconds a silent minion is waited for.
@@ -140,7 +150,7 @@ impl Client {
             .add("tgt", target.map(|target| &target.tgt))
             .add("tgt_type", target.map(|target| &target.tgt_type))
             .add("delimiter", target.and_then(|target| target.delimiter.as_ref()));
-        self.get(&query.onto("/api/v1/minions")).await
+        Ok(MinionList { minions: self.pages::<MinionList>("/api/v1/minions", query).await?, next: None })
     }
 
     /// One minion.
@@ -167,60 +177,27 @@ impl Client {
     pub async fn status(&self) -> Result<Status, ClientError> {
         self.get("/api/v1/status").await
     }
-
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        read(self.request(Method::GET, path, Bytes::new()).await?).await
-    }
-
-    async fn send<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<T, ClientError> {
-        let body = serde_json::to_vec(body).map_err(|error| ClientError::Protocol(error.to_string()))?;
-        read(self.request(method, path, body.into()).await?).await
-    }
-
-    async fn follow<T: DeserializeOwned>(&self, path: &str) -> Result<Lines<T>, ClientError> {
-        let answer = self.request(Method::GET, path, Bytes::new()).await?;
-        Ok(Lines::new(succeeded(answer).await?.into_body()))
-    }
-
-    async fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, ClientError> {
-        let mut connection = self.endpoint.connect().await?;
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::HOST, self.endpoint.host())
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::new(body))
-            .map_err(|error| ClientError::Protocol(error.to_string()))?;
-        connection.send_request(request).await.map_err(|error| ClientError::Lost(error.to_string()))
-    }
 }
 
-async fn read<T: DeserializeOwned>(answer: Response<Incoming>) -> Result<T, ClientError> {
-    let body = whole(succeeded(answer).await?).await?;
-    serde_json::from_slice(&body).map_err(|error| ClientError::Protocol(error.to_string()))
+/// A page of a list that is told in the order of names.
+trait Page {
+    /// What it is a list of
+    type Item;
+
+    /// What is on it, and after which name the next one begins.
+    fn split(self) -> (Vec<Self::Item>, Option<String>);
 }
 
-/// The answer if it is a good one, else the error it carries.
-async fn succeeded(answer: Response<Incoming>) -> Result<Response<Incoming>, ClientError> {
-    if answer.status().is_success() {
-        return Ok(answer);
+impl Page for MinionList {
+    type Item = Minion;
+
+    fn split(self) -> (Vec<Minion>, Option<String>) {
+        (self.minions, self.next)
     }
-    let status = answer.status().as_u16();
-    let body = whole(answer).await?;
-    Err(ClientError::refused(status, &body))
-}
-
-async fn whole(answer: Response<Incoming>) -> Result<Bytes, ClientError> {
-    let body = Limited::new(answer.into_body(), ANSWER_LIMIT).collect().await;
-    Ok(body.map_err(|error| ClientError::Lost(error.to_string()))?.to_bytes())
 }
 
 /// A query that is put together.
+#[derive(Clone)]
 struct Query(String);
 
 impl Query {

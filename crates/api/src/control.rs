@@ -77,7 +77,7 @@ impl ControlSocket {
     /// Answers until `stop`; then lets answers in hand finish.
     pub async fn serve(self, app: App, stop: CancellationToken) -> Result<(), ControlError> {
         let Self { listener, file } = self;
-        let router = v1::router(app, stop.clone()).layer(middleware::from_fn(identify));
+        let router = v1::router(app, None, stop.clone()).layer(middleware::from_fn(identify));
         let service = router.into_make_service_with_connect_info::<Peer>();
         let served = axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await;
         drop(file);

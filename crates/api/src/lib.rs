@@ -1,8 +1,8 @@
 //! What is offered over HTTP: our own API under `/api/v1`, and the client that the command line uses.
 //!
-//! Today it is served on the control socket in the data directory, to whoever may open that file. Another listener (TCP with
-//! users and tokens) has to do one thing: put a [`saltern_server::app::Caller`] into each request. Nothing else here knows
-//! how a request came.
+//! It is served on the control socket in the data directory, to whoever may open that file (`control`), and over HTTP to
+//! whoever shows a token (`front`). Both put a [`saltern_server::app::Caller`] into each request; nothing behind them knows how
+//! a request came.
 //!
 //! Must never know: the store, the wire, SQL. It calls [`saltern_server::app::App`] and nothing below.
 //!
@@ -14,10 +14,21 @@ pub mod client;
 pub mod control;
 mod error;
 mod extract;
+mod fields;
+mod follow;
+mod front;
+pub mod http;
+mod idempotency;
+pub mod login;
+pub mod openapi;
+mod salt;
+mod session;
 pub mod shape;
 mod stream;
 mod v1;
 
+
+pub use front::{Front, FrontError};
 pub use v1::router;
 
 use control::{ControlError, ControlSocket};

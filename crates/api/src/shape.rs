@@ -5,49 +5,52 @@
 //! that are not text) is written as Python's `json` would, see `core::value`.
 
 mod actions;
+mod audit;
 mod dead_letters;
 mod events;
+mod functions;
+mod groups;
 mod jobs;
 mod keys;
 mod minions;
+mod organisations;
+pub(crate) mod policy;
+mod problem;
 mod runs;
 mod status;
 mod time;
+mod tokens;
+mod users;
 mod verbs;
+mod webhooks;
 
 pub use actions::{
     Action, ActionDetail, ActionList, ActionParam, ActionRequest, ActionType, ActionTypeList, Counts, Created, Pause,
 };
 pub(crate) use actions::{read_action_id, read_minion};
+pub use audit::{AuditBreak, AuditCheck, AuditEntry, AuditList};
 pub use dead_letters::{DeadLetter, DeadLetterList};
 pub use events::Event;
+pub(crate) use functions::read_function;
+pub use functions::{
+    Function, FunctionDetail, FunctionList, FunctionRefresh, FunctionsRefreshed, RefreshedKind,
+};
+pub use groups::{Group, GroupContent, GroupDetail, GroupList, NewGroup};
 pub(crate) use jobs::read_jid;
 pub use jobs::{Accepted, Functions, Job, JobDetail, JobList, JobStep, Return, RunRequest, Unanswered, Why};
 pub use keys::{Key, KeyDecision, KeyList, KeyResult};
-pub use minions::{Minion, MinionChange, MinionDetail, MinionList};
+pub use minions::{Grains, Minion, MinionChange, MinionDetail, MinionList};
+pub use organisations::{NewOrganisation, Organisation, OrganisationContent, OrganisationList};
+pub use problem::{ErrorLine, LineError, Problem};
 pub use runs::{Attempt, Explanation, Fact, Run, RunDetail, RunList, RunStatus};
 pub use status::{Port, Status};
 pub use time::Time;
+pub(crate) use tokens::read_token_id;
+pub use tokens::{CreatedToken, LogIn, LoggedIn, NewToken, Token, TokenList};
+pub use users::{Me, NewUser, PasswordChange, User, UserChange, UserList};
 pub(crate) use verbs::Order;
 pub use verbs::{ActionVerb, Done, Outcome, VerbRequest, VerbResult};
-
-use serde::{Deserialize, Serialize};
-
-/// An error as clients see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
-    /// A stable word: `invalid`, `not_found`, `conflict`, `busy`, `internal` …
-    pub code: String,
-    /// One sentence
-    pub message: String,
-    /// What to do about it
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub hint: String,
-}
-
-/// The body of every answer that is an error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ErrorBody {
-    /// The error
-    pub error: Problem,
-}
+pub use webhooks::{
+    CreatedWebhook, DeadDelivery, DeadDeliveryList, NewWebhook, Redelivery, Replay, Webhook, WebhookChange,
+    WebhookFilter, WebhookList, WebhookTest,
+};

@@ -5,7 +5,6 @@
 //! database when they have fallen behind.
 
 use crate::error::ApiError;
-use crate::shape::ErrorBody;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -44,7 +43,7 @@ pub(crate) fn lines(mut source: impl Source, stop: CancellationToken) -> Respons
             while let Some(item) = source.next().await {
                 let (line, is_last) = match item {
                     Ok(item) => (line(&item), false),
-                    Err(error) => (line(&ErrorBody { error: ApiError::from(error).problem() }), true),
+                    Err(error) => (line(&ApiError::from(error).line()), true),
                 };
                 if queue.send(line).await.is_err() || is_last {
                     break;

@@ -1,26 +1,44 @@
-//! `/api/v1`: one file per resource, and the table of routes.
+//! `/api/v1`: one file per resource, and the router that is made of them.
 //!
-//! Whoever serves the router has to put a [`Caller`] into the extensions of every request. What changes something runs in a
+//! Each file has its routes beside its handlers; the same lines make the router and the OpenAPI document. Whoever serves the
+//! router has to put a [`saltern_server::app::Caller`] into the extensions of every request. What changes something runs in a
 //! task of its own ([`to_the_end`]): a client that hangs up must not leave a thing half done.
 
 mod actions;
+mod audit;
+mod docs;
 mod events;
+mod functions;
+mod groups;
 mod jobs;
 mod keys;
 mod minions;
+mod organisations;
+mod sessions;
 mod status;
+mod tokens;
+mod users;
+mod wait;
+mod webhooks;
 
 use crate::error::ApiError;
+use crate::extract::not_modified;
+use crate::fields::{self, Known};
+use crate::login::Gate;
+use crate::{idempotency, openapi};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
+use docs::Docs;
 use saltern_server::Error;
-use saltern_server::app::{App, Caller};
+use saltern_server::app::App;
 use std::future::Future;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use utoipa_axum::router::OpenApiRouter;
 
 /// The largest body that is read: a job's arguments may carry a file.
 const BODY_LIMIT: usize = 32 << 20;
@@ -31,42 +49,49 @@ pub(crate) struct Shared {
     pub(crate) app: App,
     /// Ends the answers that have no end
     pub(crate) stop: CancellationToken,
+    /// Who checks passwords; nothing where nobody has to log in
+    gate: Option<Arc<Gate>>,
+    docs: Arc<Docs>,
 }
 
-/// The routes. Streams end when `stop` is cancelled.
-pub fn router(app: App, stop: CancellationToken) -> Router {
-    let v1 = Router::new()
-        .route("/run", post(jobs::run))
-        .route("/jobs", get(jobs::list))
-        .route("/jobs/{jid}", get(jobs::show))
-        .route("/jobs/{jid}/watch", get(jobs::watch))
-        .route("/actions", get(actions::list).post(actions::create))
-        // One segment names an action to look at, or a verb for many.
-        .route("/actions/{id}", get(actions::show).post(actions::act_on_many))
-        .route("/actions/{id}/{verb}", post(actions::act_on_one))
-        .route("/actions/{id}/runs", get(actions::runs))
-        .route("/actions/{id}/runs/{minion}", get(actions::run))
-        .route("/actions/{id}/runs/{minion}/explain", get(actions::explain))
-        .route("/action-types", get(actions::types))
-        .route("/dead-letters", get(status::dead_letters))
-        .route("/keys", get(keys::list))
-        .route("/keys/{id}", get(keys::show))
-        .route("/keys/accept", post(keys::accept))
-        .route("/keys/reject", post(keys::reject))
-        .route("/keys/delete", post(keys::delete))
-        .route("/minions", get(minions::list))
-        .route("/minions/{id}", get(minions::show).patch(minions::change))
-        .route("/events", get(events::follow))
-        .route("/status", get(status::show));
-    Router::new()
-        .nest("/api/v1", v1)
+/// Everything under `/api/v1`, with its description.
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    let v1 = OpenApiRouter::new()
+        .merge(jobs::routes())
+        .merge(wait::routes())
+        .merge(actions::routes())
+        .merge(events::routes())
+        .merge(minions::routes())
+        .merge(keys::routes())
+        .merge(functions::routes())
+        .merge(groups::routes())
+        .merge(organisations::routes())
+        .merge(users::routes())
+        .merge(tokens::routes())
+        .merge(sessions::routes())
+        .merge(webhooks::routes())
+        .merge(audit::routes())
+        .merge(status::routes())
+        .merge(docs::routes());
+    OpenApiRouter::new().nest("/api/v1", v1)
+}
+
+/// The router. Streams end when `stop` is cancelled; without a `gate` there is no log-in.
+pub fn router(app: App, gate: Option<Arc<Gate>>, stop: CancellationToken) -> Router {
+    let (v1, document) = routes().split_for_parts();
+    let document = openapi::complete(&document);
+    let shared = Shared { app, stop, gate, docs: Arc::new(Docs::new(&document)) };
+    v1.route_layer(middleware::from_fn_with_state(shared.clone(), idempotency::keep))
+        .route_layer(middleware::from_fn_with_state(Arc::new(Known::read(&document)), fields::select))
+        .route_layer(middleware::from_fn(not_modified))
         .route("/healthz", get(status::healthz))
+        .route("/readyz", get(status::readyz))
         .route("/metrics", get(status::metrics))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(middleware::from_fn(refuse_large))
-        .with_state(Shared { app, stop })
+        .with_state(shared)
 }
 
 /// Refuses by what is announced, before a byte of it is read; what is not announced is counted while it comes.
@@ -86,7 +111,7 @@ async fn no_such_path(uri: Uri) -> ApiError {
 
 async fn no_such_method(method: Method, uri: Uri) -> ApiError {
     let message = format!("{} does not take {method}", uri.path());
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid", message, "")
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message, "the header Allow tells what it takes")
 }
 
 /// Runs to its end what the client may not interrupt by hanging up.

@@ -3,25 +3,21 @@
 use crate::failure::Failure;
 use crate::{arguments, cmd};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use saltern_api::client::{Client, Endpoint, TargetQuery};
-use saltern_api::control;
+use crate::server::Whereabouts;
+use saltern_api::client::TargetQuery;
 use saltern_core::target::TargetType;
 use saltern_core::value::Value;
-use std::path::{Path, PathBuf};
-
-/// Where a server keeps its data unless told.
-pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/saltern";
 
 /// Runs jobs on fleets of machines and never loses track of one.
 ///
-/// `saltern serve` is a server that salt-minions connect to as they are. All other commands speak to the server whose data
-/// directory they are given, on the same machine.
+/// `saltern serve` is a server that salt-minions connect to as they are. All other commands speak to one: to that of this
+/// machine through its data directory, where whoever may open the control socket is the administrator, or to any other by its
+/// URL after `saltern login`.
 #[derive(Debug, Parser)]
 #[command(name = "saltern", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
-    /// The server's data directory; /var/lib/saltern unless told
-    #[arg(long, global = true, value_name = "DIR", env = "SALTERN_DATA_DIR", help_heading = "Global options")]
-    pub(crate) data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: Whereabouts,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -36,6 +32,8 @@ Examples:
   saltern run '*' test.ping                        ask everybody
   saltern job list                                 what was run lately
   saltern action create reboot web1 --at +1h       and much more: when, how many at once, what if it fails
+  saltern user create ann --role operator          who may what
+  saltern login https://salt.example.org           from another machine
 
 Exit codes: 0 all is well, 1 something failed, 2 wrong usage, 3 no server answers, 130 interrupted.";
 
@@ -51,9 +49,20 @@ pub(crate) enum Command {
     Action(cmd::action::Args),
     Job(cmd::job::Args),
     Event(cmd::event::Args),
+    Function(cmd::function::Args),
+    Login(cmd::login::LoginArgs),
+    Logout(cmd::login::LogoutArgs),
+    Whoami(cmd::login::WhoamiArgs),
+    User(cmd::user::Args),
+    Group(cmd::group::Args),
+    Org(cmd::org::Args),
+    Token(cmd::token::Args),
+    Audit(cmd::audit::Args),
+    Webhook(cmd::webhook::Args),
     Doctor(cmd::doctor::Args),
     Swarm(cmd::swarm::Args),
     Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
 }
 
 /// How a command shows what it found.
@@ -134,6 +143,11 @@ impl TargetKind {
         given.into_iter().find(|(set, _)| *set).map_or(TargetType::Glob, |(_, kind)| kind)
     }
 
+    /// Whether a type was asked for.
+    pub(crate) fn is_given(&self) -> bool {
+        self.kind() != TargetType::Glob
+    }
+
     /// The expression, as it goes into a request: a list target is a list.
     pub(crate) fn expression(&self, target: &str) -> Value {
         if !self.list {
@@ -165,12 +179,6 @@ pub(crate) fn metadata(text: Option<&str>) -> Result<Value, Failure> {
         map @ (Value::Nil | Value::Map(_)) => Ok(map),
         _ => Err(Failure::usage("--metadata must be a map: '{name: value}'")),
     }
-}
-
-/// The client of the server that has its data there.
-pub(crate) fn client(data_dir: Option<&Path>) -> Client {
-    let data_dir = data_dir.unwrap_or(Path::new(DEFAULT_DATA_DIR));
-    Client::new(Endpoint::Control(data_dir.join(control::FILE_NAME)))
 }
 
 #[cfg(test)]

@@ -64,11 +64,18 @@ impl fmt::Display for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let code = match &error {
-            ClientError::Unreachable { .. } | ClientError::Lost(_) => UNREACHABLE,
+            ClientError::Unreachable { .. }
+            | ClientError::NoAnswer { .. }
+            | ClientError::Untrusted { .. }
+            | ClientError::NoTls { .. }
+            | ClientError::Lost(_) => UNREACHABLE,
             ClientError::Refused { status: 400, .. } => USAGE,
-            ClientError::Refused { .. } | ClientError::Protocol(_) => FAILED,
+            ClientError::Refused { .. }
+            | ClientError::NotLoggedIn { .. }
+            | ClientError::Setup(_)
+            | ClientError::Protocol(_) => FAILED,
         };
-        Self { code, message: error.to_string(), hint: error.hint().to_owned() }
+        Self { code, message: error.to_string(), hint: error.hint().into_owned() }
     }
 }
 
@@ -90,7 +97,14 @@ mod tests {
     #[test]
     fn the_exit_code_says_whose_fault_it_is() {
         let refused = |status| {
-            let problem = Problem { code: "x".into(), message: "x".into(), hint: String::new() };
+            let problem = Problem {
+                kind: "about:blank".into(),
+                title: String::new(),
+                status,
+                detail: "x".into(),
+                code: "x".into(),
+                hint: String::new(),
+            };
             Failure::from(ClientError::Refused { status, problem }).code
         };
         assert_eq!(refused(400), USAGE);

@@ -2,6 +2,7 @@
 //!
 //! What minions send is shown, never obeyed: control characters are replaced before anything reaches a terminal.
 
+pub(crate) mod fields;
 pub(crate) mod highstate;
 pub(crate) mod nested;
 pub(crate) mod progress;

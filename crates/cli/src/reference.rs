@@ -6,6 +6,9 @@ use crate::args::Cli;
 use clap::{Arg, Command, CommandFactory};
 use std::fmt::Write;
 
+/// What every command takes.
+const GLOBAL: [&str; 3] = ["data_dir", "url", "ca_file"];
+
 /// The page, in Markdown.
 fn cli_reference_page() -> String {
     let mut page = String::from(
@@ -36,7 +39,7 @@ fn write_command(page: &mut String, command: &Command, name: &str, level: usize)
 
 fn write_arguments(page: &mut String, command: &Command, level: usize) {
     // What is global is told once, at the top.
-    let told_elsewhere = |arg: &Arg| arg.is_global_set() && level > 1 && arg.get_id() == "data_dir";
+    let told_elsewhere = |arg: &Arg| arg.is_global_set() && level > 1 && GLOBAL.contains(&arg.get_id().as_str());
     let is_ours =
         |arg: &&Arg| !matches!(arg.get_id().as_str(), "help" | "version") && !told_elsewhere(arg) && !arg.is_hide_set();
     let arguments: Vec<&Arg> = command.get_arguments().filter(is_ours).collect();

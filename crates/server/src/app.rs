@@ -21,6 +21,7 @@ mod tokens;
 mod users;
 mod viewer;
 mod watch;
+mod webhooks;
 
 pub use actions::{ActionQuery, ActionRequest, What};
 pub use audit::AuditQuery;
@@ -39,9 +40,10 @@ pub use status::{PortStatus, Status};
 pub use tokens::{NewToken, TokenEntry};
 pub use users::{UserChange, UserEntry};
 pub use watch::{Patience, Progress, Unanswered, Watch, Why};
+pub use webhooks::{NewWebhook, WebhookChange, WebhookEntry, WebhookFilter, WebhookTest, WhichDead};
 
 pub use saltern_store::{
-    ANY_VERSION, Action, ActionFilter, Attempt, AuditCheck, AuditEntry, AuditFilter, Counts, DeadLetter, FunctionDoc,
+    ANY_VERSION, Action, ActionFilter, Attempt, AuditCheck, AuditEntry, AuditFilter, Counts, DeadDelivery, DeadLetter, FunctionDoc,
     Group, Organisation, Run, TokenKind,
 };
 
@@ -51,6 +53,7 @@ pub use crate::master::KeyVerb;
 use crate::clock;
 use crate::config::{Config, Secret};
 use crate::master::Master;
+use crate::webhooks::Webhooks;
 use saltern_core::access::{Rights, Sight};
 use saltern_wire::zmtp::publisher::Publisher;
 use std::sync::Arc;
@@ -121,5 +124,6 @@ pub struct App {
     pub(crate) master: Arc<Master>,
     pub(crate) publisher: Publisher,
     pub(crate) hub: Hub,
+    pub(crate) webhooks: Webhooks,
     pub(crate) started: saltern_core::time::Timestamp,
 }

@@ -8,6 +8,7 @@ use crate::master::{self, EXECUTOR_FILE, KeyBook, Master, Member, Requests};
 use crate::pool::Pool;
 use crate::secrets::{self, Rotating};
 use crate::tasks::{Kind, Tasks};
+use crate::webhooks::{self, Webhooks};
 use crate::{Error, clock};
 use saltern_core::ids::{JidSource, MinionId};
 use saltern_render::fileserver::FileRoots;
@@ -81,7 +82,9 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     tasks.spawn(Kind::Essential, "watch over the silent", master.clone().keep_watch());
     tasks.spawn(Kind::Essential, "other servers", master.clone().keep_in_touch());
     tasks.spawn(Kind::Essential, "retention", master.clone().keep_forgetting());
-    Ok(Server { app: App { master, publisher, hub, started }, tasks, publish_address, return_address, _lock: lock })
+    let app = App { master, publisher, hub, webhooks: Webhooks::new(), started };
+    tasks.spawn(Kind::Essential, "webhooks", webhooks::run(app.clone()));
+    Ok(Server { app, tasks, publish_address, return_address, _lock: lock })
 }
 
 impl Server {

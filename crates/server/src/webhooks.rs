@@ -85,7 +85,12 @@ impl Webhooks {
     }
 
     /// Sends a message once; the receiver has `limit` to answer, from when it is its turn.
-    pub(crate) async fn send(&self, webhook: &Webhook, message: &Message, limit: Duration) -> Result<StatusCode, Failure> {
+    pub(crate) async fn send(
+        &self,
+        webhook: &Webhook,
+        message: &Message,
+        limit: Duration,
+    ) -> Result<StatusCode, Failure> {
         let unsendable = |error: crate::Error| Failure::Unsendable(error.to_string());
         let address = Address::parse(&webhook.url).map_err(unsendable)?;
         let lane = lock(&self.0.lanes).entry(webhook.id).or_default().clone();

@@ -1,7 +1,8 @@
 //! Where `make setup` puts things, and how to find them again.
 //!
 //! `xtask` writes what this module reads, and both use it, so that there is one idea of the cache's layout:
-//! `salt-<version>/` is a Python environment, `salt-<line>.stamp` says which one stands for a release line.
+//! `salt-<version>/` is a Python environment, `salt-<line>.stamp` says which one stands for a release line; clients of the
+//! HTTP API have `<package>-<version>/` and `<package>.stamp`; `slapd/` is an unpacked OpenLDAP server.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -82,6 +83,92 @@ impl Salt {
     }
 }
 
+/// A program that talks to the HTTP API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ClientProgram {
+    /// `pepper`, the command line that people use with salt-api.
+    Pepper,
+    /// `schemathesis`, which reads an OpenAPI document and sends what it allows and what it does not.
+    Schemathesis,
+}
+
+impl ClientProgram {
+    /// All of them.
+    pub const ALL: [ClientProgram; 2] = [ClientProgram::Pepper, ClientProgram::Schemathesis];
+
+    /// Its name as a package.
+    pub fn package(self) -> &'static str {
+        match self {
+            ClientProgram::Pepper => "salt-pepper",
+            ClientProgram::Schemathesis => "schemathesis",
+        }
+    }
+
+    /// Its name as a program.
+    pub fn program(self) -> &'static str {
+        match self {
+            ClientProgram::Pepper => "pepper",
+            ClientProgram::Schemathesis => "schemathesis",
+        }
+    }
+
+    /// The release every test result refers to, unless it no longer installs.
+    pub fn preferred_version(self) -> &'static str {
+        match self {
+            ClientProgram::Pepper => "0.7.6",
+            ClientProgram::Schemathesis => "4.32.5",
+        }
+    }
+
+    /// The folder of a release's Python environment.
+    pub fn folder(self, cache: &Path, version: &str) -> PathBuf {
+        cache.join(format!("{}-{version}", self.package()))
+    }
+
+    fn stamp(self, cache: &Path) -> PathBuf {
+        cache.join(format!("{}.stamp", self.package()))
+    }
+}
+
+/// An installed client of the HTTP API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Which one it is.
+    pub program: ClientProgram,
+    /// The exact release.
+    pub version: String,
+    /// Its Python environment.
+    pub root: PathBuf,
+}
+
+impl Client {
+    /// The path of its program.
+    pub fn path(&self) -> PathBuf {
+        self.root.join("bin").join(self.program.program())
+    }
+
+    /// The client `make setup` has installed, if it has.
+    pub fn installed(program: ClientProgram) -> Option<Client> {
+        Client::read_stamp(&cache_dir(), program)
+    }
+
+    /// Remembers this environment as the one that has the program.
+    pub fn write_stamp(&self, cache: &Path) -> std::io::Result<()> {
+        std::fs::write(self.program.stamp(cache), format!("{}\n{}\n", self.version, self.root.display()))
+    }
+
+    /// Reads what [`Client::write_stamp`] wrote, if the environment it names is still there.
+    pub fn read_stamp(cache: &Path, program: ClientProgram) -> Option<Client> {
+        let text = std::fs::read_to_string(program.stamp(cache)).ok()?;
+        let mut lines = text.lines();
+        let client = Client { program, version: lines.next()?.to_owned(), root: PathBuf::from(lines.next()?) };
+        client.path().exists().then_some(client)
+    }
+}
+
+/// What the names of everything in the cache begin with, apart from the lock.
+pub const PREFIXES: [&str; 4] = ["salt-3", "salt-pepper", "schemathesis", "slapd"];
+
 /// The folder for what is slow to install: `$SALTERN_CACHE`, else `saltern` in the user's cache folder.
 pub fn cache_dir() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -121,6 +208,47 @@ pub fn postgres_programs() -> Option<PathBuf> {
         .find(|dir| ["initdb", "postgres", "createdb", "pg_isready"].iter().all(|program| dir.join(program).is_file()))
 }
 
+/// OpenLDAP's server, unpacked or installed, and what it needs to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slapd {
+    /// The program.
+    pub program: PathBuf,
+    /// The folder of its loadable parts, among them its database.
+    pub modules: PathBuf,
+    /// The folder of its schema files.
+    pub schema: PathBuf,
+    /// Folders of libraries that the system does not have; empty for an installed one.
+    pub libraries: Vec<PathBuf>,
+}
+
+impl Slapd {
+    /// The one that `make setup` unpacked, else the one of the system.
+    pub fn installed() -> Option<Slapd> {
+        Slapd::below(&slapd_dir(&cache_dir())).or_else(|| Slapd::below(Path::new("/")))
+    }
+
+    /// The one whose files are below a folder as they would be below `/`.
+    pub fn below(root: &Path) -> Option<Slapd> {
+        let is_system = root == Path::new("/");
+        let parents = ["usr/lib", "lib"].map(|parent| root.join(parent));
+        let folders = parents.iter().filter_map(|parent| std::fs::read_dir(parent).ok()).flatten().flatten();
+        // Debian keeps libraries in a folder named after the machine's kind: `x86_64-linux-gnu`.
+        let of_machine = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().contains("-linux-");
+        let slapd = Slapd {
+            program: root.join("usr/sbin/slapd"),
+            modules: root.join("usr/lib/ldap"),
+            schema: root.join("etc/ldap/schema"),
+            libraries: folders.filter(|entry| !is_system && of_machine(entry)).map(|entry| entry.path()).collect(),
+        };
+        (slapd.program.is_file() && slapd.modules.is_dir() && slapd.schema.is_dir()).then_some(slapd)
+    }
+}
+
+/// The folder into which OpenLDAP's server is unpacked.
+pub fn slapd_dir(cache: &Path) -> PathBuf {
+    cache.join("slapd")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +279,34 @@ mod tests {
         std::fs::remove_dir_all(&salt.root).unwrap();
         assert_eq!(Salt::read_stamp(&cache, Line::L3006), None);
         std::fs::remove_dir_all(cache).unwrap();
+    }
+
+    #[test]
+    fn a_client_is_found_by_its_stamp_as_long_as_its_program_is_there() {
+        let cache = std::env::temp_dir().join(format!("saltern-installed-client-{}", std::process::id()));
+        let root = ClientProgram::Pepper.folder(&cache, "0.7.6");
+        let client = Client { program: ClientProgram::Pepper, version: "0.7.6".into(), root };
+        std::fs::create_dir_all(client.root.join("bin")).unwrap();
+        std::fs::write(client.path(), "").unwrap();
+        client.write_stamp(&cache).unwrap();
+        assert_eq!(Client::read_stamp(&cache, ClientProgram::Pepper), Some(client.clone()));
+        assert_eq!(Client::read_stamp(&cache, ClientProgram::Schemathesis), None);
+        std::fs::remove_file(client.path()).unwrap();
+        assert_eq!(Client::read_stamp(&cache, ClientProgram::Pepper), None);
+        std::fs::remove_dir_all(cache).unwrap();
+    }
+
+    #[test]
+    fn everything_in_the_cache_is_recognised_by_its_name() {
+        let cache = Path::new("");
+        let salts =
+            Line::ALL.into_iter().flat_map(|line| [salt_dir(cache, line.preferred_version()), stamp(cache, line)]);
+        let clients = ClientProgram::ALL.into_iter();
+        let clients = clients.flat_map(|client| [client.folder(cache, "1"), client.stamp(cache)]);
+        for path in salts.chain(clients).chain([slapd_dir(cache)]) {
+            let name = path.display().to_string();
+            assert!(PREFIXES.iter().any(|prefix| name.starts_with(prefix)), "{name}");
+        }
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub mod daemon;
 #[cfg(feature = "harness")]
 pub mod fake_minion;
 #[cfg(feature = "harness")]
+pub mod http;
+#[cfg(feature = "harness")]
+pub mod pepper;
+#[cfg(feature = "harness")]
 pub mod ports;
 #[cfg(feature = "harness")]
 pub mod postgres;
@@ -29,6 +33,8 @@ pub mod process;
 pub mod salt;
 #[cfg(feature = "harness")]
 pub mod scratch;
+#[cfg(feature = "harness")]
+pub mod slapd;
 #[cfg(feature = "harness")]
 pub mod tier;
 #[cfg(feature = "harness")]

@@ -29,6 +29,7 @@ pub struct Saltern {
     // Declared before the folder: the server ends before its files are removed.
     daemon: Option<Daemon>,
     ports: MasterPorts,
+    http_port: u16,
     flags: Vec<String>,
     scratch: Scratch,
 }
@@ -48,7 +49,7 @@ impl Saltern {
         let scratch = Scratch::new("srv");
         scratch.write("master", config);
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
-        Saltern { daemon: None, ports: ports::pair(), flags, scratch }
+        Saltern { daemon: None, ports: ports::pair(), http_port: ports::free(), flags, scratch }
     }
 
     /// Starts the server where it is not running, on the same data folder and ports, and waits until it serves.
@@ -106,6 +107,11 @@ impl Saltern {
     /// The ports minions connect to.
     pub fn ports(&self) -> MasterPorts {
         self.ports
+    }
+
+    /// Where it offers HTTP: scheme, address and port, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.http_port)
     }
 
     /// Its data folder.
@@ -171,6 +177,9 @@ impl Saltern {
         command.arg("-c").arg(self.scratch.path().join("master")).arg("--data-dir").arg(self.data_dir());
         command.args(["--publish-port", &self.ports.publish_port.to_string()]);
         command.args(["--return-port", &self.ports.return_port.to_string()]);
+        if !self.flags.iter().any(|flag| flag == "--http") {
+            command.args(["--http", &format!("127.0.0.1:{}", self.http_port)]);
+        }
         command.args(&self.flags);
         command
     }

@@ -8,7 +8,7 @@ use crate::plan::cargo;
 use crate::setup;
 
 /// What can be measured by itself.
-const PHASES: [&str; 4] = ["stock", "saltern", "agent", "history"];
+const PHASES: [&str; 5] = ["stock", "saltern", "agent", "history", "readers"];
 
 /// Measures both masters, or what is chosen without writing anything.
 pub(crate) fn run(chosen: &[String]) -> Result<()> {

@@ -1,8 +1,11 @@
-//! Installs what the slow tests need, once: PostgreSQL's server, and stock Salt of every supported line.
+//! Installs what the slow tests need, once: PostgreSQL's server, stock Salt of every supported line, clients of the HTTP
+//! API.
 //!
 //! What is there is recognised, wherever it came from, and left alone. A second call reads a few stamp files and ends.
 
+mod clients;
 mod debian;
+mod python;
 mod salt;
 
 use std::fs::File;
@@ -10,7 +13,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use saltern_testkit::installed::{self, Line, Salt};
+use saltern_testkit::installed::{self, Client, ClientProgram, Line, Salt};
 
 /// Installs what is missing.
 pub(crate) fn setup() -> Result<()> {
@@ -22,14 +25,21 @@ pub(crate) fn setup() -> Result<()> {
 
     let start = Instant::now();
     let missing: Vec<Line> = Line::ALL.into_iter().filter(|&line| Salt::read_stamp(&cache, line).is_none()).collect();
-    debian::install_missing(!missing.is_empty())?;
+    let missing_clients =
+        ClientProgram::ALL.into_iter().filter(|&program| Client::read_stamp(&cache, program).is_none());
+    let missing_clients: Vec<ClientProgram> = missing_clients.collect();
+    debian::install_missing(!missing.is_empty() || !missing_clients.is_empty())?;
     salt::install(&cache, &missing)?;
+    clients::install(&cache, &missing_clients)?;
 
     if let Some(programs) = installed::postgres_programs() {
         println!("PostgreSQL in {}", programs.display());
     }
     for salt in Line::ALL.into_iter().filter_map(|line| Salt::read_stamp(&cache, line)) {
         println!("Salt {} in {}", salt.version, salt.root.display());
+    }
+    for client in ClientProgram::ALL.into_iter().filter_map(|program| Client::read_stamp(&cache, program)) {
+        println!("{} {} in {}", client.program.package(), client.version, client.root.display());
     }
     println!("everything is installed ({:.1} s)", start.elapsed().as_secs_f64());
     Ok(())
@@ -48,7 +58,8 @@ fn remove_ours(cache: &Path) -> Result<usize> {
     for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let bytes = name.as_encoded_bytes();
-        if !(bytes.starts_with(b"salt-3") || bytes == b"setup.lock") {
+        let ours = installed::PREFIXES.iter().any(|prefix| bytes.starts_with(prefix.as_bytes()));
+        if !(ours || bytes == b"setup.lock") {
             continue;
         }
         let path = entry.path();
@@ -68,8 +79,9 @@ mod tests {
         let cache = std::env::temp_dir().join(format!("saltern-clean-{}", std::process::id()));
         std::fs::create_dir_all(cache.join("salt-3006.28/bin")).unwrap();
         std::fs::write(cache.join("salt-3006.stamp"), "").unwrap();
+        std::fs::write(cache.join("salt-pepper.stamp"), "").unwrap();
         std::fs::write(cache.join("thesis.txt"), "years of work").unwrap();
-        assert_eq!(remove_ours(&cache).unwrap(), 2);
+        assert_eq!(remove_ours(&cache).unwrap(), 3);
         assert!(cache.join("thesis.txt").exists());
         std::fs::remove_dir_all(cache).unwrap();
     }

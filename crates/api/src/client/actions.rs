@@ -1,11 +1,10 @@
 //! What a client can ask about actions.
 
-use super::{Client, ClientError, Query, escape, succeeded, whole};
+use super::{Client, ClientError, Query, escape};
 use crate::shape::{
     ActionDetail, ActionList, ActionRequest, ActionTypeList, ActionVerb, Created, DeadLetterList, Explanation,
     RunDetail, RunList, VerbRequest, VerbResult,
 };
-use bytes::Bytes;
 use hyper::Method;
 
 /// Which actions are wanted.
@@ -39,9 +38,9 @@ pub struct RunQuery {
 }
 
 impl Client {
-    /// Asks for an action.
+    /// Asks for an action. It is done once, even if the connection breaks on the way.
     pub async fn create_action(&self, request: &ActionRequest) -> Result<Created, ClientError> {
-        self.send(Method::POST, "/api/v1/actions", request).await
+        self.create("/api/v1/actions", request).await
     }
 
     /// A page of actions, newest first.
@@ -100,8 +99,6 @@ impl Client {
 
     /// Everything that is counted, as Prometheus reads it.
     pub async fn metrics(&self) -> Result<String, ClientError> {
-        let answer = self.request(Method::GET, "/metrics", Bytes::new()).await?;
-        let body = whole(succeeded(answer).await?).await?;
-        String::from_utf8(body.into()).map_err(|error| ClientError::Protocol(error.to_string()))
+        self.text("/metrics").await
     }
 }

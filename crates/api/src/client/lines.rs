@@ -1,7 +1,7 @@
 //! Reads an answer that comes line by line.
 
 use super::ClientError;
-use crate::shape::ErrorBody;
+use crate::shape::ErrorLine;
 use crate::stream::HEARTBEAT;
 use bytes::{Buf, BytesMut};
 use http_body_util::BodyExt;
@@ -80,7 +80,7 @@ where
 
 fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, ClientError> {
     serde_json::from_slice(line).map_err(|wrong| match serde_json::from_slice(line) {
-        Ok(ErrorBody { error }) => ClientError::Refused { status: 500, problem: error },
+        Ok(ErrorLine { error }) => ClientError::Refused { status: 500, problem: error.into() },
         Err(_) => ClientError::Protocol(wrong.to_string()),
     })
 }

@@ -1,6 +1,7 @@
 //! Actions as JSON: the request, the list, the detail, and the types there are.
 
 use super::jobs::{glob, map, seconds, texts};
+use super::policy::PolicyShape;
 use super::{RunDetail, Time};
 use crate::app;
 use saltern_core::action::Policy;
@@ -10,9 +11,10 @@ use saltern_core::target::Target;
 use saltern_core::value::Value;
 use saltern_server::Error;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What somebody wants done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActionRequest {
     /// The action's type
@@ -20,8 +22,10 @@ pub struct ActionRequest {
     pub kind: String,
     /// Its parameters
     #[serde(default, skip_serializing_if = "Value::is_nil")]
+    #[schema(value_type = Option<Object>)]
     pub params: Value,
     /// On which minions: text, or a list where the type takes one
+    #[schema(schema_with = super::policy::target)]
     pub target: Value,
     /// How to read the target: Salt's `tgt_type`
     #[serde(default = "glob")]
@@ -34,6 +38,7 @@ pub struct ActionRequest {
     pub name: Option<String>,
     /// The rules it is carried out by
     #[serde(default)]
+    #[schema(value_type = PolicyShape)]
     pub policy: Policy,
     /// When it is due; nothing means now
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,6 +48,7 @@ pub struct ActionRequest {
     pub deadline: Option<f64>,
     /// Copied into the job and every return
     #[serde(default, skip_serializing_if = "Value::is_nil")]
+    #[schema(value_type = Option<Object>)]
     pub metadata: Value,
     /// Returners that minions call themselves
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -53,7 +59,7 @@ pub struct ActionRequest {
 }
 
 /// An action that was accepted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Created {
     /// The action's id
     pub id: i64,
@@ -67,14 +73,17 @@ pub struct Created {
 }
 
 /// A page of actions, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionList {
     /// The actions
     pub actions: Vec<Action>,
+    /// What `before` is for the next page; nothing: there is none
+    #[serde(default)]
+    pub next: Option<i64>,
 }
 
 /// An action in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Action {
     /// Its id
     pub id: i64,
@@ -88,6 +97,7 @@ pub struct Action {
     /// The function; several are joined by commas
     pub fun: String,
     /// The target expression
+    #[schema(value_type = Value)]
     pub target: Value,
     /// The target's type
     pub tgt_type: String,
@@ -116,7 +126,7 @@ pub struct Action {
 }
 
 /// How many runs of an action stand where.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Counts {
     /// All
     pub total: i64,
@@ -135,7 +145,7 @@ pub struct Counts {
 }
 
 /// Since when, by whom and why an action is paused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pause {
     /// Since when
     pub at: Time,
@@ -146,20 +156,25 @@ pub struct Pause {
 }
 
 /// An action with everything that is known of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionDetail {
     /// What a list shows
     #[serde(flatten)]
     pub action: Action,
     /// The parameters
+    #[schema(value_type = Value)]
     pub params: Value,
     /// The function's arguments
+    #[schema(value_type = Value)]
     pub arg: Value,
     /// The rules it is carried out by
+    #[schema(value_type = PolicyShape)]
     pub policy: Policy,
     /// What was looked at when it was accepted, and what was found
+    #[schema(value_type = Value)]
     pub decision: Value,
     /// Copied into the job and every return
+    #[schema(value_type = Value)]
     pub metadata: Value,
     /// Returners that minions call themselves
     pub ret: String,
@@ -172,14 +187,14 @@ pub struct ActionDetail {
 }
 
 /// The action types there are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ActionTypeList {
     /// In the order they are offered
     pub types: Vec<ActionType>,
 }
 
 /// An action type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ActionType {
     /// The word for it
     pub name: String,
@@ -192,7 +207,7 @@ pub struct ActionType {
 }
 
 /// A parameter of an action type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ActionParam {
     /// Its name
     pub name: String,

@@ -5,16 +5,20 @@ use crate::app;
 use saltern_core::value::Value;
 use saltern_server::body;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A page of what was set aside, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DeadLetterList {
     /// The letters
     pub dead_letters: Vec<DeadLetter>,
+    /// What `before` is for the next page; nothing: there is none
+    #[serde(default)]
+    pub next: Option<i64>,
 }
 
 /// Something that was received and could not be processed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DeadLetter {
     /// Its number
     pub number: i64,
@@ -27,6 +31,7 @@ pub struct DeadLetter {
     /// Why it could not be processed
     pub error: String,
     /// What was in it, as far as that can be read
+    #[schema(value_type = Value)]
     pub body: Value,
 }
 

@@ -1,5 +1,6 @@
 //! Jobs as JSON: the request, the list, the detail, and the steps of one that is being followed.
 
+use super::policy::PolicyShape;
 use super::{Run, RunStatus, Time};
 use crate::app;
 use saltern_core::action::Policy;
@@ -10,12 +11,14 @@ use saltern_server::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// What somebody wants to run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
     /// On which minions: text, or a list where the type takes one
+    #[schema(schema_with = super::policy::target)]
     pub target: Value,
     /// How to read the target: Salt's `tgt_type`
     #[serde(default = "glob")]
@@ -27,15 +30,18 @@ pub struct RunRequest {
     pub fun: Functions,
     /// Positional arguments; for several functions one list each
     #[serde(default)]
+    #[schema(value_type = Vec<Value>)]
     pub arg: Vec<Value>,
     /// Keyword arguments; only for one function
     #[serde(default, skip_serializing_if = "Value::is_nil")]
+    #[schema(value_type = Option<Object>)]
     pub kwarg: Value,
     /// Whether minions are asked to acknowledge; nothing means as the policy says, or as configured
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack: Option<bool>,
     /// The rules it is carried out by
     #[serde(default)]
+    #[schema(value_type = PolicyShape)]
     pub policy: Policy,
     /// When it is due; nothing means now
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +51,7 @@ pub struct RunRequest {
     pub deadline: Option<f64>,
     /// Copied into the job and every return
     #[serde(default, skip_serializing_if = "Value::is_nil")]
+    #[schema(value_type = Option<Object>)]
     pub metadata: Value,
     /// Returners that minions call themselves
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -52,7 +59,7 @@ pub struct RunRequest {
 }
 
 /// One function or several.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Functions {
     /// One
@@ -62,7 +69,7 @@ pub enum Functions {
 }
 
 /// A job that was accepted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Accepted {
     /// The job's id; nothing as long as it is not due
     pub jid: Option<String>,
@@ -76,14 +83,17 @@ pub struct Accepted {
 }
 
 /// A page of jobs, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobList {
     /// The jobs
     pub jobs: Vec<Job>,
+    /// What `before` is for the next page; nothing: there is none
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// A job in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
     /// Its id
     pub jid: String,
@@ -94,8 +104,10 @@ pub struct Job {
     /// The function; several are joined by commas
     pub fun: String,
     /// Its arguments
+    #[schema(value_type = Value)]
     pub arg: Value,
     /// The target expression
+    #[schema(value_type = Value)]
     pub target: Value,
     /// The target's type
     pub tgt_type: String,
@@ -108,7 +120,7 @@ pub struct Job {
 }
 
 /// A job with everything that is known of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobDetail {
     /// What a list shows
     #[serde(flatten)]
@@ -124,10 +136,11 @@ pub struct JobDetail {
 }
 
 /// One minion's return.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Return {
     /// The value
     #[serde(rename = "return")]
+    #[schema(value_type = Value)]
     pub value: Value,
     /// The exit code
     pub retcode: i64,
@@ -141,7 +154,7 @@ pub struct Return {
 }
 
 /// A step of a job that is being followed: one line of the stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum JobStep {
     /// A minion has begun
@@ -165,7 +178,7 @@ pub enum JobStep {
 }
 
 /// A minion that did not answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Unanswered {
     /// Which
     pub minion: String,
@@ -175,7 +188,7 @@ pub struct Unanswered {
 }
 
 /// Why a minion did not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "why", content = "since", rename_all = "snake_case")]
 pub enum Why {
     /// It is not connected since then

@@ -4,18 +4,22 @@ use super::Time;
 use saltern_core::keys::KeyState;
 use saltern_server::{Error, app};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Every key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeyList {
     /// The server's own fingerprint, for `master_finger` on minions
     pub master_fingerprint: String,
     /// The keys, in the order of ids; an id can have an accepted and a denied one
     pub keys: Vec<Key>,
+    /// What `after` is for the next page; nothing: there is none
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// One key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Key {
     /// Whose
     pub id: String,
@@ -31,7 +35,7 @@ pub struct Key {
 }
 
 /// Which keys a decision is about: exactly one of `match`, `ids` and `all`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyDecision {
     /// Ids that match a shell pattern
@@ -49,7 +53,7 @@ pub struct KeyDecision {
 }
 
 /// What a decision did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeyResult {
     /// The ids it applied to
     pub ids: Vec<String>,

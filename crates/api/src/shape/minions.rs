@@ -4,16 +4,20 @@ use super::Time;
 use saltern_core::value::Value;
 use saltern_server::{Presence, app};
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
 /// Minions, in the order of ids.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MinionList {
     /// The minions
     pub minions: Vec<Minion>,
+    /// What `after` is for the next page; nothing: there is none
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// A minion in a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Minion {
     /// Its id
     pub id: String,
@@ -38,10 +42,13 @@ pub struct Minion {
     /// Whether it says that its machine has to be rebooted
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reboot_needed: Option<bool>,
+    /// The organisation it belongs to
+    #[serde(default)]
+    pub org: String,
 }
 
 /// Everything known of a minion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MinionDetail {
     /// What a list shows
     #[serde(flatten)]
@@ -49,23 +56,40 @@ pub struct MinionDetail {
     /// Its key's fingerprint
     pub fingerprint: Option<String>,
     /// Its grains, as it last sent them
+    #[schema(value_type = Value)]
     pub grains: Option<Value>,
     /// When it sent them
     pub grains_at: Option<Time>,
 }
 
-/// What can be set for one minion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A minion's grains, as it last sent them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Grains {
+    /// The minion
+    pub id: String,
+    /// When it sent them
+    pub at: Option<Time>,
+    /// The grains; nothing if it never sent any
+    #[schema(value_type = Value)]
+    pub grains: Option<Value>,
+}
+
+/// What can be set for one minion; what is left out stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MinionChange {
     /// Whether jobs ask it to acknowledge; `null` means as the server does
-    #[serde(deserialize_with = "given")]
-    pub ack: Option<bool>,
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<bool>)]
+    pub ack: Option<Option<bool>>,
+    /// The organisation it is to belong to
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub org: Option<String>,
 }
 
-/// `null` is a word here, and leaving the field out is a mistake: serde's own rule for options takes both for `null`.
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
-    Option::deserialize(from)
+/// `null` is a word here, and not the same as leaving the field out: serde's own rule for options takes both for nothing.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<bool>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 impl From<app::MinionEntry> for Minion {
@@ -87,6 +111,7 @@ impl From<app::MinionEntry> for Minion {
             ack_method: entry.ack_method.as_str().into(),
             ack: entry.ack_setting,
             reboot_needed: entry.reboot_needed,
+            org: entry.org,
         }
     }
 }
@@ -108,8 +133,9 @@ mod tests {
 
     #[test]
     fn null_is_a_setting_and_nothing_is_not() {
-        assert_eq!(serde_json::from_str::<MinionChange>(r#"{"ack": null}"#).unwrap().ack, None);
-        assert_eq!(serde_json::from_str::<MinionChange>(r#"{"ack": false}"#).unwrap().ack, Some(false));
-        assert!(serde_json::from_str::<MinionChange>("{}").is_err());
+        let ack = |json: &str| serde_json::from_str::<MinionChange>(json).unwrap().ack;
+        assert_eq!(ack(r#"{"ack": null}"#), Some(None));
+        assert_eq!(ack(r#"{"ack": false}"#), Some(Some(false)));
+        assert_eq!(ack("{}"), None);
     }
 }

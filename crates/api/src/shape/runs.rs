@@ -3,9 +3,10 @@
 use super::Time;
 use crate::app;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Where one minion stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunStatus {
     /// `queued`, `sent`, `picked_up`, `completed`, `failed` or `cancelled`
     pub state: String,
@@ -43,7 +44,7 @@ pub struct RunStatus {
 }
 
 /// One action on one minion.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Run {
     /// Which minion
     pub minion: String,
@@ -53,14 +54,17 @@ pub struct Run {
 }
 
 /// A page of runs, in the order of minions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunList {
     /// The runs
     pub runs: Vec<Run>,
+    /// What `after` is for the next page; nothing: there is none
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// A run with what was tried before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunDetail {
     /// What a list shows
     #[serde(flatten)]
@@ -70,7 +74,7 @@ pub struct RunDetail {
 }
 
 /// An attempt that was followed by another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attempt {
     /// Its number, from 1 on
     pub number: u32,
@@ -91,7 +95,7 @@ pub struct Attempt {
 }
 
 /// Why a run stands where it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
     /// Which action
     pub action: i64,
@@ -107,7 +111,7 @@ pub struct Explanation {
 }
 
 /// One thing that has happened, or is known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fact {
     /// When, if that is known
     pub at: Option<Time>,

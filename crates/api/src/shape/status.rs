@@ -4,9 +4,10 @@ use super::Time;
 use saltern_core::time::Timestamp;
 use saltern_server::app;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// How the server is doing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// Its version
     pub version: String,
@@ -45,7 +46,7 @@ pub struct Status {
 }
 
 /// A port that minions use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Port {
     /// Its number
     pub port: u16,

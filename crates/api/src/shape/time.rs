@@ -3,6 +3,9 @@
 use saltern_core::time::Timestamp;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A point in time: `2026-11-15T19:36:31.867751+00:00`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +29,16 @@ impl<'de> Deserialize<'de> for Time {
         Timestamp::parse(&text).map(Self).ok_or_else(|| D::Error::custom(format!("{text:?} is not a time")))
     }
 }
+
+impl PartialSchema for Time {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        let text = text.format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
+        text.description(Some("A point in time: `2026-11-15T19:36:31.867751+00:00`")).into()
+    }
+}
+
+impl ToSchema for Time {}
 
 #[cfg(test)]
 mod tests {

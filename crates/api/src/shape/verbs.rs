@@ -9,9 +9,11 @@ use saltern_core::run::RunState;
 use saltern_server::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// What is to be done with an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
 pub enum ActionVerb {
     /// What was not sent yet never starts
     Cancel,
@@ -36,7 +38,7 @@ pub enum ActionVerb {
 }
 
 /// What goes with a verb.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VerbRequest {
     /// With which actions; not where the path names one
@@ -60,14 +62,14 @@ pub struct VerbRequest {
 }
 
 /// What a verb did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VerbResult {
     /// With each action, in the order they were named
     pub actions: Vec<Done>,
 }
 
 /// What a verb did with one action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Done {
     /// Which
     pub action: i64,
@@ -78,7 +80,7 @@ pub struct Done {
 }
 
 /// What a verb did with one run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Outcome {
     /// Whether it did what was asked
     pub done: bool,

@@ -117,7 +117,7 @@ async fn what_is_not_there_is_not_found() {
     assert_eq!(refusal(client.job("20261115195631000000").await), not_found);
     assert_eq!(refusal(client.watch("20261115195631000000", None).await), not_found);
     assert_eq!(refusal(client.minion("web1").await), not_found);
-    assert_eq!(refusal(client.change_minion("web1", &MinionChange { ack: None }).await), not_found);
+    assert_eq!(refusal(client.change_minion("web1", &MinionChange { ack: Some(None), ..MinionChange::default() }).await), not_found);
     assert_eq!(refusal(client.key("web1").await), not_found);
     let decision = KeyDecision { pattern: Some("web*".into()), ..KeyDecision::default() };
     assert_eq!(refusal(client.decide_keys(KeyVerb::Accept, &decision).await), not_found);
@@ -159,7 +159,8 @@ async fn every_refusal_is_json() {
         let (line, body) = house.raw(&request).await;
         assert!(line.contains(status), "{request} gave {line}");
         let body: serde_json::Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
-        assert!(body["error"]["code"].is_string() && body["error"]["message"].is_string(), "{body}");
+        assert!(body["code"].is_string() && body["detail"].is_string() && body["title"].is_string(), "{body}");
+        assert_eq!(body["status"].to_string(), status, "{body}");
     }
     house.close().await;
 }

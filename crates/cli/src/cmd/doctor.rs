@@ -3,12 +3,12 @@
 mod local;
 mod remote;
 
-use crate::args::{self, Out};
+use crate::args::Out;
 use crate::cmd::serve::ConfigFile;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 use crate::output::style::{Colour, Style};
-use saltern_api::client::ClientError;
+use saltern_api::client::{Client, ClientError};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -65,8 +65,7 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(args: Args, data_dir: Option<PathBuf>) -> Result<ExitCode, Failure> {
-    let client = args::client(data_dir.as_deref());
+pub(crate) async fn run(args: Args, client: Client, data_dir: Option<PathBuf>) -> Result<ExitCode, Failure> {
     let findings = match client.status().await {
         Ok(status) => remote::check(&client, &status).await?,
         Err(error @ (ClientError::Unreachable { .. } | ClientError::Lost(_))) => {

@@ -35,7 +35,8 @@ Examples:
   saltern minion list
   saltern minion list -G os:Debian
   saltern minion show web1
-  saltern minion set web1 --ack off";
+  saltern minion set web1 --ack off
+  saltern minion set web1 --org north";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -62,8 +63,11 @@ enum Verb {
         /// The minion's id
         id: String,
         /// Whether jobs ask it to acknowledge
-        #[arg(long, value_enum)]
-        ack: Ack,
+        #[arg(long, value_enum, required_unless_present = "org")]
+        ack: Option<Ack>,
+        /// The organisation it is to belong to
+        #[arg(long, value_name = "NAME")]
+        org: Option<String>,
         #[command(flatten)]
         out: Out,
     },
@@ -97,8 +101,13 @@ impl Ack {
     }
 }
 
-pub(crate) async fn run(args: Args, client: Client, data_dir: Option<PathBuf>) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    args: Args,
+    client: impl FnOnce() -> Result<Client, Failure>,
+    data_dir: Option<PathBuf>,
+) -> Result<ExitCode, Failure> {
     let Some(verb) = args.verb else { return agent::run(args.agent, data_dir).await };
+    let client = client()?;
     match verb {
         Verb::List { target, kind, delimiter, out: Out { format } } => {
             let query = target.map(|target| kind.query(&target, &delimiter));
@@ -109,9 +118,12 @@ pub(crate) async fn run(args: Args, client: Client, data_dir: Option<PathBuf>) -
             let detail = client.minion(&id).await?;
             output::show(format, &detail, || detail_text(&detail, clock::now(), Style::of_stdout()))?;
         }
-        Verb::Set { id, ack, out: Out { format } } => {
-            let detail = client.change_minion(&id, &MinionChange { ack: ack.setting() }).await?;
-            output::show(format, &detail, || format!("{id}: acknowledgement is {}", Ack::word(detail.minion.ack)))?;
+        Verb::Set { id, ack, org, out: Out { format } } => {
+            let detail = client.change_minion(&id, &MinionChange { ack: ack.map(Ack::setting), org }).await?;
+            let Minion { ack, org, .. } = &detail.minion;
+            output::show(format, &detail, || {
+                format!("{id}: acknowledgement is {}, organisation is {org}", Ack::word(*ack))
+            })?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -155,6 +167,7 @@ fn detail_text(detail: &MinionDetail, now: Timestamp, style: Style) -> String {
             minion.reboot_needed.map_or("not told", |needed| if needed { "yes" } else { "no" }).into(),
         ),
         ("Acknowledgement", Ack::word(minion.ack).into()),
+        ("Organisation", minion.org.clone()),
         ("Fingerprint", detail.fingerprint.clone().unwrap_or_default()),
         ("Grains sent", when(detail.grains_at)),
     ];
@@ -190,6 +203,7 @@ mod tests {
             ack_method: "start_event".into(),
             ack: None,
             reboot_needed: None,
+            org: "default".into(),
         }
     }
 

@@ -1,9 +1,11 @@
-//! `saltern serve`: the server. Reads the configuration, brings it up, offers it on the control socket, takes it down.
+//! `saltern serve`: the server. Reads the configuration, brings it up, offers it on the control socket and over HTTP, takes
+//! it down.
 
 use crate::failure::Failure;
 use crate::logging::{self, LogFormat};
 use crate::output;
 use crate::signals::Signals;
+use saltern_api::Front;
 use saltern_api::control::{self, ControlSocket};
 use saltern_core::value::Value;
 use saltern_server::Server;
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// The configuration file that is read if it is there and no other is given.
 pub(crate) const DEFAULT_CONFIG: &str = "/etc/saltern/master";
@@ -42,6 +45,10 @@ pub(crate) struct Args {
     /// Port that minions send requests to; 4506 unless told [env: SALTERN_RET_PORT]
     #[arg(long, value_name = "PORT")]
     return_port: Option<u16>,
+
+    /// Address and port of the HTTP API, or `off`; 127.0.0.1:8000 unless told [env: SALTERN_HTTP]
+    #[arg(long, value_name = "IP:PORT")]
+    http: Option<String>,
 
     /// A SQLite file or postgres://USER:PASSWORD@HOST/NAME; a file in the data directory unless told [env:
     /// SALTERN_DATABASE]
@@ -107,6 +114,7 @@ impl Args {
             ("interface", self.listen.map(|ip| Value::from(ip.to_string()))),
             ("publish_port", self.publish_port.map(Value::from)),
             ("ret_port", self.return_port.map(Value::from)),
+            ("http", self.http.as_ref().map(Value::from)),
             ("database", self.database.as_ref().map(Value::from)),
             ("auto_accept", self.auto_accept.then_some(Value::Bool(true))),
         ];
@@ -143,11 +151,14 @@ async fn serve(config: Config, check: bool) -> Result<ExitCode, Failure> {
     serving.until_signal().await
 }
 
-/// A server that serves, with its control socket.
+/// A server that serves, with its control socket and HTTP.
 pub(super) struct Serving {
     server: Server,
     signals: Signals,
     api: tokio::task::JoinHandle<Result<(), control::ControlError>>,
+    http: TaskTracker,
+    /// Where HTTP is; nothing if it is off
+    pub(super) url: Option<String>,
     stop: CancellationToken,
     pub(super) publish_address: SocketAddr,
     pub(super) return_address: SocketAddr,
@@ -167,10 +178,22 @@ impl Serving {
                 return Err(Failure::new(error.to_string()));
             }
         };
+        let front = match Front::bind(&server.app()) {
+            Ok(front) => front,
+            Err(error) => {
+                server.stop().await;
+                return Err(Failure::new(error.to_string()));
+            }
+        };
         let stop = CancellationToken::new();
         let api = tokio::spawn(control.serve(server.app(), stop.clone()));
+        let (http, url) = (TaskTracker::new(), front.as_ref().map(Front::url));
+        if let Some(front) = front {
+            http.spawn(front.serve(server.app(), stop.clone()));
+        }
+        http.close();
         let (publish_address, return_address) = (server.publish_address, server.return_address);
-        Ok(Self { server, signals, api, stop, publish_address, return_address })
+        Ok(Self { server, signals, api, http, url, stop, publish_address, return_address })
     }
 
     pub(super) fn app(&self) -> App {
@@ -179,7 +202,7 @@ impl Serving {
 
     /// Serves until a signal, or until something it cannot do without is gone; then stops in order.
     pub(super) async fn until_signal(self) -> Result<ExitCode, Failure> {
-        let Self { server, mut signals, mut api, stop, .. } = self;
+        let Self { server, mut signals, mut api, http, stop, .. } = self;
         let mut api_failed = None;
         let stopped = async {
             tokio::select! {
@@ -188,7 +211,8 @@ impl Serving {
                     signals.exit_on_next();
                     stop.cancel();
                     // Whoever does not read its answer does not keep the server from stopping.
-                    let _ = tokio::time::timeout(DRAIN, &mut api).await;
+                    let drained = async { tokio::join!(&mut api, http.wait()) };
+                    let _ = tokio::time::timeout(DRAIN, drained).await;
                 }
                 ended = &mut api => {
                     let why = match ended {
@@ -210,14 +234,16 @@ impl Serving {
 
     async fn stop(self) {
         self.stop.cancel();
-        let _ = tokio::time::timeout(DRAIN, self.api).await;
+        let drained = async { tokio::join!(self.api, self.http.wait()) };
+        let _ = tokio::time::timeout(DRAIN, drained).await;
         self.server.stop().await;
     }
 }
 
 fn ready_line(serving: &Serving, data_dir: &Path) -> String {
     let (publish, requests) = (serving.publish_address, serving.return_address);
-    format!("saltern is ready: minions connect to {publish} and {requests}, data in {}", data_dir.display())
+    let http = serving.url.as_ref().map_or("HTTP is off".into(), |url| format!("HTTP on {url}"));
+    format!("saltern is ready: minions connect to {publish} and {requests}, {http}, data in {}", data_dir.display())
 }
 
 /// A connection is an open file, and the usual limit of 1,024 is a historical one.

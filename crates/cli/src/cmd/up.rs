@@ -7,8 +7,10 @@ use crate::output;
 use saltern_core::value::{Map, Value};
 use saltern_minion::Minion;
 use saltern_server::Presence;
-use saltern_server::app::App;
+use saltern_server::app::{App, Caller, UserChange};
 use saltern_server::config::{Config, Sources};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,6 +32,9 @@ pub(crate) struct Args {
     log_level: String,
 }
 
+/// The user that is made at the first start.
+const ADMIN: &str = "admin";
+
 /// How long the minions may take before it is said that they are not there yet.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -47,6 +52,7 @@ pub(crate) fn run(args: Args, data_dir: Option<PathBuf>) -> Result<ExitCode, Fai
 
 async fn up(args: Args, config: Config, data_dir: PathBuf) -> Result<ExitCode, Failure> {
     let serving = serve::Serving::start(config).await?;
+    let password = admin_password(&serving.app(), &data_dir).await?;
     let (stop, minions) = (CancellationToken::new(), TaskTracker::new());
     for number in 1..=args.minions {
         let config = minion_config(&data_dir, number, &serving)?;
@@ -68,7 +74,7 @@ async fn up(args: Args, config: Config, data_dir: PathBuf) -> Result<ExitCode, F
     if there.is_err() {
         output::note("not every minion is there yet; `saltern minion list` shows who is")?;
     }
-    let _ = output::line(&welcome(&args, &serving, &data_dir));
+    let _ = output::line(&welcome(&args, &serving, &data_dir, &password));
     let outcome = serving.until_signal().await;
     stop.cancel();
     minions.close();
@@ -77,10 +83,11 @@ async fn up(args: Args, config: Config, data_dir: PathBuf) -> Result<ExitCode, F
 }
 
 async fn all_present(app: &App, wanted: usize) {
+    let operator = Caller::administrator("up", "server");
     let mut pause = tokio::time::interval(Duration::from_millis(20));
     loop {
         pause.tick().await;
-        let present = app.minions(None).await.map_or(0, |minions| {
+        let present = app.minions(&operator, None).await.map_or(0, |minions| {
             minions
                 .iter()
                 .filter(|minion| matches!(minion.presence, Presence::Present(_)) && minion.started.is_some())
@@ -92,13 +99,15 @@ async fn all_present(app: &App, wanted: usize) {
     }
 }
 
-fn welcome(args: &Args, serving: &serve::Serving, data_dir: &Path) -> String {
+fn welcome(args: &Args, serving: &serve::Serving, data_dir: &Path, password: &str) -> String {
+    let url = serving.url.as_deref().unwrap_or("off");
     let dir = data_dir.display();
     format!(
         "\
 saltern is up with {} minions
   minions connect to   {} and {}
   data                 {dir}
+  HTTP                 {url}  (user {ADMIN}, password {password})
   you are              the administrator: whoever may read the data directory is
 
 Try in another terminal:
@@ -125,11 +134,13 @@ fn config(data_dir: &Path) -> Result<Config, Failure> {
         Ok::<_, Failure>(Value::map([("base", Value::List(vec![text(&data_dir.join("srv").join(name))?]))]))
     };
     let (publish_port, ret_port) = ports();
+    let http = if is_free(8000) { "127.0.0.1:8000" } else { "127.0.0.1:0" };
     let overrides = vec![
         ("data_dir".into(), text(data_dir)?),
         ("interface".into(), "127.0.0.1".into()),
         ("publish_port".into(), publish_port.into()),
         ("ret_port".into(), ret_port.into()),
+        ("http".into(), http.into()),
         ("auto_accept".into(), true.into()),
         ("file_roots".into(), roots("salt")?),
         ("pillar_roots".into(), roots("pillar")?),
@@ -139,8 +150,31 @@ fn config(data_dir: &Path) -> Result<Config, Failure> {
 
 /// The usual ports, or any that are free.
 fn ports() -> (u16, u16) {
-    let is_free = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok();
     if is_free(4505) && is_free(4506) { (4505, 4506) } else { (0, 0) }
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).is_ok()
+}
+
+/// The password of the user `admin`, made at the first start and kept beside the data.
+async fn admin_password(app: &App, data_dir: &Path) -> Result<String, Failure> {
+    let path = data_dir.join("admin-password");
+    if let Ok(known) = std::fs::read_to_string(&path) {
+        return Ok(known.trim().to_owned());
+    }
+    let mut random = [0; 12];
+    getrandom::fill(&mut random).map_err(|error| Failure::new(format!("no randomness: {error}")))?;
+    let password: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let cannot = |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
+    let file = std::fs::File::options().create_new(true).write(true).mode(0o600).open(&path);
+    file.and_then(|mut file| file.write_all(password.as_bytes())).map_err(cannot)?;
+    let operator = Caller::administrator("up", "server");
+    let roles = Some(vec!["server-admin".into()]);
+    let change = UserChange { password: Some(password.clone()), roles, ..UserChange::default() };
+    let made = app.create_user(&operator, ADMIN, change).await;
+    made.map_err(|error| Failure::new(error.to_string()))?;
+    Ok(password)
 }
 
 fn minion_config(data_dir: &Path, number: u16, serving: &serve::Serving) -> Result<saltern_minion::Config, Failure> {

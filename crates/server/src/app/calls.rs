@@ -43,6 +43,9 @@ pub struct CallSummary {
     pub data: Value,
 }
 
+/// Most data of an event that somebody sends.
+const MOST_DATA: usize = 1 << 20;
+
 /// Most calls in one answer.
 const PAGE: usize = 1_000;
 
@@ -119,8 +122,20 @@ impl App {
 
     /// Remembered calls, newest first.
     pub async fn calls(&self, caller: &Caller, before: Option<Jid>, limit: usize) -> Result<Vec<CallSummary>, Error> {
-        let rows = self.master.store.calls(before, limit.clamp(1, PAGE)).await?;
-        rows.into_iter().filter(|call| is_his(caller, &call.user)).map(read).collect()
+        let limit = limit.clamp(1, PAGE);
+        let (mut before, mut calls) = (before, Vec::new());
+        loop {
+            let rows = self.master.store.calls(before, limit).await?;
+            let last = rows.len() < limit;
+            before = rows.last().map(|call| call.jid);
+            for call in rows.into_iter().filter(|call| is_his(caller, &call.user)) {
+                calls.push(read(call)?);
+            }
+            if last || calls.len() >= limit {
+                calls.truncate(limit);
+                return Ok(calls);
+            }
+        }
     }
 
     /// Puts an event of his own into the log.
@@ -138,6 +153,10 @@ impl App {
     async fn fire_checked(&self, tag: &str, data: Value) -> Result<(), Error> {
         if tag.is_empty() || tag.len() > MAX_TAG {
             return Err(Error::Invalid(format!("a tag has 1 to {MAX_TAG} bytes")));
+        }
+        let mut data = data;
+        if body::cut(&mut data, MOST_DATA) {
+            return Err(Error::Invalid(format!("the data of an event has at most {MOST_DATA} bytes")));
         }
         // What programs take for the word of the server or of a minion is not for others to say.
         let reserved = [

@@ -307,7 +307,7 @@ impl EventStream {
     }
 }
 
-fn read(Event { number, event }: Event) -> Result<EventEntry, Error> {
+pub(super) fn read(Event { number, event }: Event) -> Result<EventEntry, Error> {
     Ok(EventEntry {
         number,
         at: event.at,

@@ -191,7 +191,10 @@ impl App {
         let mut seen = Vec::new();
         loop {
             let rows = self.master.store.jobs(&page).await?;
-            let last = rows.len() < limit;
+            let oldest = rows.last().map(|job| job.created);
+            // Nothing older can be wanted.
+            let is_past = oldest.is_some_and(|oldest| query.since.is_some_and(|since| oldest < since));
+            let last = rows.len() < limit || is_past;
             page.before = rows.last().map(|job| job.jid);
             let rows = rows.into_iter().filter_map(|job| as_seen(caller, job)).map(summary);
             seen.extend(rows.filter(|job| query.wants(job)));

@@ -54,6 +54,11 @@ pub struct Status {
 }
 
 impl App {
+    /// Whether the server can work: its database answers. Nobody has to say who he is for this.
+    pub async fn ready(&self) -> Result<(), Error> {
+        Ok(self.master.store.last_event().await.map(drop)?)
+    }
+
     /// How the server is doing now.
     pub async fn status(&self, caller: &Caller) -> Result<Status, Error> {
         self.may(caller, &Wish::Manage(Thing::Server))?;

@@ -41,9 +41,17 @@ impl Address {
         }
         let host = authority.host();
         let port = match authority.as_str().strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {
-            None => if is_encrypted { 443 } else { 80 },
+            None => {
+                if is_encrypted {
+                    443
+                } else {
+                    80
+                }
+            }
             Some(text) => {
-                text.parse().ok().filter(|port| *port > 0).ok_or_else(|| wrong("has a port from 1 to 65535"))?
+                let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+                let port = text.parse().ok().filter(|port| is_number && *port > 0);
+                port.ok_or_else(|| wrong("has a port from 1 to 65535"))?
             }
         };
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -96,7 +104,7 @@ mod tests {
             ("http://example.org:0/", "port"),
             ("http://example.org:/", "port"),
             ("http://example.org:99999/", "port"),
-            ("http://example.org:+80/", "cannot be read"),
+            ("http://example.org:+80/", "port"),
             ("http://example.org/ x", "cannot be read"),
             ("http://example.org/\r\nX: y", "cannot be read"),
             ("http://exämple.org/", "cannot be read"),

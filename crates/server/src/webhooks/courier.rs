@@ -60,6 +60,10 @@ impl Courier {
                 tokio::time::sleep(next_try.since(clock::now()).min(backoff::LONGEST)).await;
             }
             changes.mark_unchanged();
+            // Its owner may be another one of the same name by now; the webhook was stopped then.
+            if !self.is_current().await? {
+                return Ok(());
+            }
             if self.app.suspension(&self.webhook.owner).is_some() {
                 // It goes on when its owner is back.
                 pause(&mut changes).await;
@@ -70,6 +74,12 @@ impl Courier {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether the webhook is still the one this courier was sent out with.
+    async fn is_current(&self) -> Result<bool, Error> {
+        let found = self.app.master.store.webhook(self.webhook.id).await?;
+        Ok(found.is_some_and(|webhook| webhook.version == self.webhook.version))
     }
 
     /// Delivers what this caller may see, until that has to be looked at again.
@@ -171,7 +181,8 @@ impl Courier {
     async fn retire(&mut self) -> Result<Then, Error> {
         let Webhook { id, version, .. } = self.webhook;
         let server = Caller::administrator("saltern", "webhooks");
-        let audit = server.audit("webhook.stop", &self.webhook.name, serde_json::json!({ "id": id, "reason": "410 Gone" }));
+        let audit =
+            server.audit("webhook.stop", &self.webhook.name, serde_json::json!({ "id": id, "reason": "410 Gone" }));
         let stopped = Webhook { active: false, ..self.webhook.clone() };
         let store = &self.app.master.store;
         if let Written::Done(version) = store.put_webhook(stopped, Some(version), audit).await? {
@@ -185,7 +196,8 @@ impl Courier {
     /// Writes down how far it has got.
     async fn note(&mut self) -> Result<Then, Error> {
         let Webhook { id, version, cursor, failures, next_try, ref last_error, .. } = self.webhook;
-        let progress = self.app.master.store.webhook_progress(id, version, cursor, failures, next_try, last_error.clone());
+        let progress =
+            self.app.master.store.webhook_progress(id, version, cursor, failures, next_try, last_error.clone());
         let is_current = progress.await?;
         self.noted = (cursor, Instant::now());
         Ok(if is_current { Then::GoOn } else { Then::End })

@@ -58,7 +58,12 @@ impl Message {
     }
 
     /// The request that carries it now.
-    pub(super) fn request(&self, webhook: &Webhook, address: &Address, now: Timestamp) -> Result<Request<Full<Bytes>>, Error> {
+    pub(super) fn request(
+        &self,
+        webhook: &Webhook,
+        address: &Address,
+        now: Timestamp,
+    ) -> Result<Request<Full<Bytes>>, Error> {
         let timestamp = now.secs().to_string();
         let signature = sign(&webhook.secret, &timestamp, &self.body);
         Request::post(address.path.as_str())

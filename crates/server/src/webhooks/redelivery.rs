@@ -43,34 +43,38 @@ pub(crate) async fn redeliver(app: App, round: Round, which: WhichDead) {
 
 async fn go_through(app: &App, id: i64, which: WhichDead) -> Result<(), Error> {
     let mut failures = 0;
-    let mut numbers = match which {
-        WhichDead::All => None,
+    let mut step = async |dead: DeadDelivery| {
+        failures = if send_again(app, dead).await? { 0 } else { failures + 1 };
+        Ok::<_, Error>(failures < PATIENCE)
+    };
+    match which {
+        WhichDead::All => {
+            let mut after = 0;
+            while let Some(dead) = first_after(app, id, after).await? {
+                after = dead.number;
+                if !step(dead).await? {
+                    break;
+                }
+            }
+        }
         WhichDead::These(mut numbers) => {
             numbers.sort_unstable();
-            Some(numbers.into_iter())
-        }
-    };
-    let mut after = 0;
-    while failures < PATIENCE {
-        if let Some(numbers) = &mut numbers {
-            let Some(number) = numbers.next() else { return Ok(()) };
-            after = number - 1;
-        }
-        let found = app.master.store.dead_deliveries(id, after, 1).await?.into_iter().next();
-        match (found, &numbers) {
-            (None, None) => return Ok(()),
-            (Some(dead), None) => {
-                after = dead.number;
-                failures = if send_again(app, dead).await? { 0 } else { failures + 1 };
+            for number in numbers {
+                let dead = first_after(app, id, number - 1).await?.filter(|dead| dead.number == number);
+                // Somebody else may have been faster.
+                if let Some(dead) = dead
+                    && !step(dead).await?
+                {
+                    break;
+                }
             }
-            (Some(dead), Some(_)) if dead.number == after + 1 => {
-                failures = if send_again(app, dead).await? { 0 } else { failures + 1 };
-            }
-            // Somebody else was faster.
-            (_, Some(_)) => {}
         }
     }
     Ok(())
+}
+
+async fn first_after(app: &App, id: i64, after: i64) -> Result<Option<DeadDelivery>, Error> {
+    Ok(app.master.store.dead_deliveries(id, after, 1).await?.into_iter().next())
 }
 
 /// Tries it once; tells whether the receiver may be asked for more.

@@ -99,10 +99,14 @@ async fn everything_that_was_changed_is_in_the_audit_log_and_its_chain_holds() {
     let count = |what: &str| entries.iter().filter(|(_, entry)| entry.what == what).count();
     assert_eq!((count("user.create"), count("group.create"), count("key.accept")), (10, 3, 4));
     assert!(entries.iter().all(|(_, entry)| !entry.detail.contains(PASSWORD)));
-    let check = app.verify_audit(&caller()).await.unwrap();
+    let check = app.verify_audit(&caller(), None).await.unwrap();
     assert!(check.broken.is_none(), "{check:?}");
+    let noted = Some((check.entries, check.head));
+    assert!(app.verify_audit(&caller(), noted).await.unwrap().broken.is_none());
+    let wrong = app.verify_audit(&caller(), Some((check.entries, [7; 32]))).await.unwrap().broken.unwrap();
+    assert_eq!(wrong.number, check.entries);
     let boss = town.caller("boss").await;
-    assert!(matches!(app.verify_audit(&boss).await, Err(Error::Forbidden(_))));
+    assert!(matches!(app.verify_audit(&boss, None).await, Err(Error::Forbidden(_))));
 }
 
 #[tokio::test]

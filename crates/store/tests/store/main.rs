@@ -36,6 +36,7 @@ mod retention;
 mod returns;
 mod runs;
 mod schema;
+mod servers;
 mod teller;
 mod tls;
 mod tokens;

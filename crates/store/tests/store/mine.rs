@@ -6,6 +6,7 @@ use saltern_store::{Body, MineEntry, Store};
 
 on_both_databases! {
     a_value_is_offered_under_its_function,
+    what_one_minion_offers_is_listed_by_function,
     a_new_value_replaces_the_old_one_and_leaves_the_others,
     clearing_removes_what_is_not_offered_again,
     one_value_or_all_of_them_can_be_removed,
@@ -19,6 +20,15 @@ async fn a_value_is_offered_under_its_function(database: Database) {
     let entry = |id: &str, text: &str| MineEntry { minion: minion(id), fun: "ip".into(), body: body(text) };
     assert_eq!(store.mine_of("ip").await.unwrap(), [entry("web1", "1"), entry("web2", "2")]);
     assert_eq!(store.mine_of("nothing").await.unwrap(), []);
+}
+
+async fn what_one_minion_offers_is_listed_by_function(database: Database) {
+    let store = database.open().await;
+    put(&store, "web1", &[("uptime", "9"), ("ip", "1")], false).await;
+    put(&store, "web2", &[("ip", "2")], false).await;
+    let entry = |fun: &str, text: &str| MineEntry { minion: minion("web1"), fun: fun.into(), body: body(text) };
+    assert_eq!(store.mine_by(&minion("web1")).await.unwrap(), [entry("ip", "1"), entry("uptime", "9")]);
+    assert_eq!(store.mine_by(&minion("web3")).await.unwrap(), []);
 }
 
 async fn a_new_value_replaces_the_old_one_and_leaves_the_others(database: Database) {

@@ -10,6 +10,7 @@ on_both_databases! {
     a_forgotten_minion_takes_its_grains_and_mine_along,
     grains_are_replaced_with_the_events_that_tell_of_it,
     grains_come_in_pages_by_id,
+    the_grains_of_one_minion_are_forgotten,
 }
 
 async fn what_is_known_of_a_minion_reads_back(database: Database) {
@@ -75,6 +76,17 @@ async fn grains_are_replaced_with_the_events_that_tell_of_it(database: Database)
     store.record_grains(new.clone(), vec![event("second")]).await.unwrap();
     assert_eq!(store.grains_after("", 10).await.unwrap(), [new]);
     assert_eq!(all_tags(&store).await, ["first", "second"]);
+}
+
+async fn the_grains_of_one_minion_are_forgotten(database: Database) {
+    let store = database.open().await;
+    for id in ["web1", "web2"] {
+        let grains = GrainsRow { minion: minion(id), at: at(1), body: body(id) };
+        store.record_grains(grains, vec![]).await.unwrap();
+    }
+    store.remove_grains(minion("web1")).await.unwrap();
+    let left = store.grains_after("", 9).await.unwrap();
+    assert_eq!(left.into_iter().map(|grains| grains.minion).collect::<Vec<_>>(), minions(&["web2"]));
 }
 
 async fn grains_come_in_pages_by_id(database: Database) {

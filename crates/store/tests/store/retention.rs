@@ -20,6 +20,7 @@ on_both_databases! {
     events_beyond_a_number_are_removed,
     events_that_are_purged_leave_no_gap,
     the_newest_event_always_stays,
+    the_oldest_event_that_is_kept_is_known,
     dead_letters_read_back_newest_first,
     old_dead_letters_are_removed,
 }
@@ -148,6 +149,15 @@ async fn the_newest_event_always_stays(database: Database) {
     let store = database.open().await;
     store.log_events(vec![event("next")]).await.unwrap();
     assert_eq!(numbers(&store).await, [2, 3]);
+}
+
+async fn the_oldest_event_that_is_kept_is_known(database: Database) {
+    let store = logged(&database, &[]).await;
+    assert_eq!(store.first_event().await.unwrap(), None);
+    let store = logged(&database, &[10, 20, 30]).await;
+    assert_eq!(store.first_event().await.unwrap(), Some(1));
+    store.purge_events(at(30), ALL, 100).await.unwrap();
+    assert_eq!(store.first_event().await.unwrap(), Some(3));
 }
 
 async fn dead_letters_read_back_newest_first(database: Database) {

@@ -1,7 +1,8 @@
 //! The benchmark: the stock salt-master 3008 and `saltern serve` in turn, on loopback, under the same swarm and the same work.
 //!
-//! `make bench` builds what it needs and runs it; the numbers go into `docs/benchmarks.md`. With `stock`, `saltern`, `agent` or
-//! `history` as an argument only that one is measured, and nothing is written; the last two fail beyond their limits.
+//! `make bench` builds what it needs and runs it; the numbers go into `docs/benchmarks.md`. With `stock`, `saltern`, `agent`,
+//! `history` or `readers` as an argument only that one is measured, and nothing is written; the last three fail beyond their
+//! limits.
 //!
 //! Invariants: the same minions, the same jobs, the same time-outs for both; nothing is measured while something else of
 //! ours runs; every step has an end, also for a master that never finishes it.
@@ -13,6 +14,7 @@ mod machine;
 mod measure;
 mod page;
 mod past;
+mod readers;
 
 use anyhow::{Result, bail};
 use contender::Which;
@@ -39,7 +41,8 @@ fn main() -> Result<()> {
             agent.check()
         }
         ["history"] => runtime.block_on(history::run()),
-        other => bail!("`{}` is neither `stock`, `saltern`, `agent` nor `history`", other.join(" ")),
+        ["readers"] => runtime.block_on(readers::run()),
+        other => bail!("`{}` is neither `stock`, `saltern`, `agent`, `history` nor `readers`", other.join(" ")),
     }
 }
 

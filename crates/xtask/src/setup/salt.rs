@@ -1,12 +1,12 @@
 //! Stock Salt in Python environments, one per release line.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use saltern_testkit::installed::{self, Line, Salt};
+
+use crate::setup::python;
 
 /// Installs the given lines, all at once, and stamps them.
 pub(crate) fn install(cache: &Path, lines: &[Line]) -> Result<()> {
@@ -43,28 +43,8 @@ fn install_line(cache: &Path, line: Line) -> Result<Salt> {
 
 /// Makes a new environment, installs the requirement into it, and gives the version that came of it.
 fn create(root: &Path, requirement: &str) -> Result<String> {
-    let start = Instant::now();
-    println!("{requirement}: installing into {}", root.display());
-    let log_path = PathBuf::from(format!("{}.log", root.display()));
-    let log = File::create(&log_path).with_context(|| format!("cannot write {}", log_path.display()))?;
-    let run = |command: &mut Command| -> Result<()> {
-        let status = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?).status();
-        let status = status.with_context(|| format!("cannot run {command:?}"))?;
-        if !status.success() {
-            bail!("{} failed, {}", log_path.display(), last_line(&log_path));
-        }
-        Ok(())
-    };
-    // `--clear`: what an interrupted installation left behind is not built upon.
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(root))?;
-    let mut pip = Command::new(root.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--retries", "5", requirement]);
-    run(&mut pip)?;
-    let Some(version) = version_of(root) else {
-        bail!("{requirement} was installed, but its salt-minion does not start");
-    };
-    println!("{requirement}: installed in {:.0} s", start.elapsed().as_secs_f64());
-    Ok(version)
+    python::create(root, requirement)?;
+    version_of(root).with_context(|| format!("{requirement} was installed, but its salt-minion does not start"))
 }
 
 /// The version an environment's minion reports, if it starts at all.
@@ -77,11 +57,6 @@ fn version_of(root: &Path) -> Option<String> {
 fn parse_version(line: &str) -> Option<String> {
     let version = line.trim().strip_prefix("salt-minion ")?.split_whitespace().next()?;
     version.starts_with(|first: char| first.is_ascii_digit()).then(|| version.to_owned())
-}
-
-fn last_line(log: &Path) -> String {
-    let text = std::fs::read_to_string(log).unwrap_or_default();
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("and said nothing").to_owned()
 }
 
 #[cfg(test)]

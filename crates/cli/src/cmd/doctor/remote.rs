@@ -18,17 +18,21 @@ pub(super) async fn check(client: &Client, status: &Status) -> Result<Vec<Findin
     let minions = client.minions(None).await?.minions;
     let newest = client.jobs(&JobQuery { limit: Some(1), internal: true, ..JobQuery::default() }).await?.jobs;
     let newest = newest.first().and_then(|job| Jid::parse(&job.jid)?.instant());
-    Ok(vec![
+    let mut findings = vec![
         Finding::ok("server", format!("{}, up {}", status.version, when::span(Duration::from_secs(status.up_seconds)))),
         database(status),
         ports(status),
-        disk(Path::new(&status.data_dir)),
         open_files(status),
         keys(status),
         presence(status, &minions),
         settings(status),
         time(status.now.0, clock::now(), newest),
-    ])
+    ];
+    // Only on its own machine is the data directory here.
+    if client.endpoint().url().is_none() {
+        findings.insert(3, disk(Path::new(&status.data_dir)));
+    }
+    Ok(findings)
 }
 
 fn database(status: &Status) -> Finding {

@@ -1,0 +1,125 @@
+//! The schemas of what is read by `core` itself: an action's rules, and targets.
+//!
+//! `core` knows nothing of OpenAPI, so what its types take is written down here once more; a test holds both together.
+
+use serde_json::json;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Stands for [`saltern_core::action::Policy`] in the document.
+pub(super) enum PolicyShape {}
+
+impl PartialSchema for PolicyShape {
+    fn schema() -> RefOr<Schema> {
+        let seconds = json!({ "type": "number", "minimum": 0, "maximum": 3_155_760_000_u64 });
+        let count = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+        let size = json!({ "description": "A number of minions, or a part of them in percent", "oneOf": [
+            { "type": "object", "required": ["count"], "properties": { "count": count }, "additionalProperties": false },
+            { "type": "object", "required": ["percent"], "additionalProperties": false,
+              "properties": { "percent": { "type": "integer", "minimum": 0, "maximum": 255 } } },
+        ] });
+        from_json(json!({
+            "description": "The rules an action is carried out by; what is left out is as usual. Times are in seconds",
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "offline": {
+                    "description": "What happens where the minion is not there: `fail` (usual), `hold` until it is back, or \
+                        try so often, so far apart",
+                    "oneOf": [
+                        { "type": "string", "enum": ["fail", "hold"] },
+                        { "type": "object", "required": ["retry"], "additionalProperties": false, "properties": {
+                            "retry": { "type": "object", "required": ["tries", "every"],
+                                       "properties": { "tries": count, "every": seconds } } } },
+                    ],
+                },
+                "retry": {
+                    "description": "What is tried again: how many attempts in all, when, and how long to wait before each",
+                    "type": "object",
+                    "additionalProperties": false,
+                    "properties": {
+                        "attempts": count,
+                        "when": { "type": "string", "enum": ["not_started", "always"] },
+                        "backoff": { "type": "object", "additionalProperties": false,
+                                     "properties": { "first": seconds, "most": seconds } },
+                    },
+                },
+                "job_timeout": { "description": "How long one attempt may take once it was sent",
+                                 "type": ["number", "null"], "minimum": 0, "maximum": 3_155_760_000_u64 },
+                "batch": {
+                    "description": "How many at once, and how long a place stays free",
+                    "oneOf": [{ "type": "null" }, {
+                        "type": "object", "required": ["size"], "additionalProperties": false,
+                        "properties": { "size": size, "wait": seconds },
+                    }],
+                },
+                "budget": {
+                    "description": "How many may fail, how many may be out of reach, and what happens beyond that",
+                    "oneOf": [{ "type": "null" }, {
+                        "type": "object", "required": ["failures"], "additionalProperties": false,
+                        "properties": {
+                            "failures": size,
+                            "unreachable": { "oneOf": [{ "type": "null" }, size] },
+                            "then": { "type": "string", "enum": ["pause", "stop"] },
+                        },
+                    }],
+                },
+                "waves": {
+                    "description": "Parts that are begun one after the other, each counted over all so far",
+                    "type": "array",
+                    "items": { "type": "object", "required": ["size"], "additionalProperties": false,
+                               "properties": { "size": size, "soak": seconds } },
+                },
+                "ack": { "description": "Whether minions are asked to acknowledge; nothing: as configured",
+                         "type": ["boolean", "null"] },
+                "interactive": { "description": "Whether it does not queue behind large actions", "type": "boolean" },
+            },
+        }))
+    }
+}
+
+impl ToSchema for PolicyShape {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Policy".into()
+    }
+}
+
+/// A target: text, or a list of ids.
+pub(super) fn target() -> RefOr<Schema> {
+    from_json(json!({ "oneOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] }))
+}
+
+/// A schema that is easier to write down than to derive.
+pub(crate) fn from_json(schema: serde_json::Value) -> RefOr<Schema> {
+    serde_json::from_value(schema).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use saltern_core::action::Policy;
+
+    fn names(value: &serde_json::Value) -> Vec<String> {
+        let mut names: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn every_rule_is_in_the_document_and_no_other() {
+        let schema = serde_json::to_value(PolicyShape::schema()).unwrap();
+        let size = json!({ "count": 1 });
+        let policy: Policy = serde_json::from_value(json!({
+            "job_timeout": 1, "batch": { "size": size }, "budget": { "failures": size, "unreachable": size },
+            "waves": [{ "size": size }], "ack": true,
+        }))
+        .unwrap();
+        let written = serde_json::to_value(policy).unwrap();
+        assert_eq!(names(&written), names(&schema["properties"]));
+        let inner = |name: &str| &schema["properties"][name]["oneOf"][1]["properties"];
+        assert_eq!(names(&written["batch"]), names(inner("batch")));
+        assert_eq!(names(&written["budget"]), names(inner("budget")));
+        assert_eq!(names(&written["retry"]), names(&schema["properties"]["retry"]["properties"]));
+        assert_eq!(names(&written["waves"][0]), names(&schema["properties"]["waves"]["items"]["properties"]));
+    }
+}

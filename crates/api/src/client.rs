@@ -26,7 +26,7 @@ pub use lines::Lines;
 pub use url::{ServerUrl, UrlError};
 
 use crate::shape::{
-    Accepted, Event, JobDetail, JobList, JobStep, KeyDecision, KeyList, KeyResult, Minion, MinionChange,
+    Accepted, Event, JobDetail, JobList, JobStep, Key, KeyDecision, KeyList, KeyResult, Minion, MinionChange,
     MinionDetail, MinionList, RunRequest, Status,
 };
 use hyper::Method;
@@ -126,7 +126,12 @@ impl Client {
 
     /// Every key.
     pub async fn keys(&self) -> Result<KeyList, ClientError> {
-        self.get("/api/v1/keys").await
+        let query = Query::new().add("limit", Some(request::PAGE));
+        let mut list: KeyList = self.get(&query.onto("/api/v1/keys")).await?;
+        if let Some(after) = list.next.take() {
+            list.keys.extend(self.pages_after::<KeyList>("/api/v1/keys", Query::new(), Some(after)).await?);
+        }
+        Ok(list)
     }
 
     /// The keys of one id, with their PEM.
@@ -193,6 +198,14 @@ impl Page for MinionList {
 
     fn split(self) -> (Vec<Minion>, Option<String>) {
         (self.minions, self.next)
+    }
+}
+
+impl Page for KeyList {
+    type Item = Key;
+
+    fn split(self) -> (Vec<Key>, Option<String>) {
+        (self.keys, self.next)
     }
 }
 

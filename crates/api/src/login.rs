@@ -109,15 +109,10 @@ impl Backends {
         if !is_plausible(user, password) {
             return Err(Refused::Denied);
         }
-        let asked = async {
-            let kind = self.choose(eauth, user).await;
-            (kind, self.ask(kind, user, password).await)
-        };
-        let (kind, answer) = tokio::time::timeout(PATIENCE, asked).await.map_err(|_| {
-            tracing::warn!(eauth, user, "log-in refused: the backend did not answer in time");
-            Refused::Denied
-        })?;
+        let kind = self.choose(eauth, user).await;
         let auth = kind.name();
+        let late = |_| Err(Trouble::new("it did not answer in time"));
+        let answer = tokio::time::timeout(PATIENCE, self.ask(kind, user, password)).await.unwrap_or_else(late);
         match answer {
             Ok(Some(groups)) => Ok(Identity { user: user.to_owned(), auth: auth.to_owned(), groups }),
             Ok(None) => Err(Refused::Denied),

@@ -1,9 +1,9 @@
 //! The command line: the tree of commands and what several of them share.
 
 use crate::failure::Failure;
+use crate::server::Whereabouts;
 use crate::{arguments, cmd};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use crate::server::Whereabouts;
 use saltern_api::client::TargetQuery;
 use saltern_core::target::TargetType;
 use saltern_core::value::Value;

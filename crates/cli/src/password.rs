@@ -16,7 +16,8 @@ pub(crate) fn ask(prompt: &str, instead: &str) -> Result<Secret, Failure> {
     write!(terminal, "{prompt}")?;
     terminal.flush()?;
     let read = {
-        let hidden = Hidden::begin(&terminal).map_err(|error| Failure::new(format!("cannot hide the password: {error}")))?;
+        let hidden =
+            Hidden::begin(&terminal).map_err(|error| Failure::new(format!("cannot hide the password: {error}")))?;
         read_keys(&mut hidden.terminal.bytes())
     };
     writeln!(terminal)?;

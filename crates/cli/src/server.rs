@@ -112,7 +112,9 @@ pub(crate) fn warn_of_listeners(url: &ServerUrl) -> Result<(), Failure> {
     if url.is_secure() || url.is_loopback() {
         return Ok(());
     }
-    output::note(&format!("saltern: {url} is not encrypted: whoever is on the way can read the token and everything else"))
+    output::note(&format!(
+        "saltern: {url} is not encrypted: whoever is on the way can read the token and everything else"
+    ))
 }
 
 #[cfg(test)]

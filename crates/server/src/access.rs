@@ -17,6 +17,9 @@ use saltern_core::access::Scope;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How often it is looked whether another server has changed something.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// How often what was noted of tokens is written down, and old ones removed.
 const TIDY: Duration = Duration::from_secs(60);
 
@@ -25,11 +28,17 @@ impl Master {
     /// server stops.
     pub(crate) async fn keep_tokens(self: Arc<Self>) {
         let stop = self.tasks.stop_token();
-        let mut tick = tokio::time::interval(TIDY);
+        let (mut look, mut tidy) = (tokio::time::interval(LOOK), tokio::time::interval(TIDY));
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                _ = tick.tick() => {}
+                _ = look.tick() => {
+                    if let Err(error) = self.directory.notice_changes(&self.store).await {
+                        tracing::warn!(%error, "cannot look for changes of users and groups");
+                    }
+                    continue;
+                }
+                _ = tidy.tick() => {}
             }
             let used = self.tokens.take_used();
             let tidied = async {

@@ -17,6 +17,8 @@ pub enum Counter {
     DeadLetter,
     /// Ids of webhooks
     Webhook,
+    /// Changes of users, groups and organisations, so that other servers notice
+    People,
 }
 
 impl Counter {
@@ -27,6 +29,7 @@ impl Counter {
             Self::Serial => "serial",
             Self::DeadLetter => "dead_letter",
             Self::Webhook => "webhook",
+            Self::People => "people",
         }
     }
 }
@@ -53,6 +56,12 @@ impl Operation for Reserve {
 }
 
 impl Store {
+    /// The last number that was taken; 0 if none was.
+    pub async fn taken(&self, counter: Counter) -> Result<i64> {
+        let rows = self.query("SELECT value FROM counters WHERE name = ?1", params![counter.name()]).await?;
+        rows.first().map_or(Ok(0), |row| row.int(0))
+    }
+
     /// Takes `n` numbers for good, and returns the first of them.
     pub async fn reserve(&self, counter: Counter, n: usize) -> Result<i64> {
         self.write(Reserve(counter, n)).await

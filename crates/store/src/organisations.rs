@@ -4,6 +4,7 @@
 //! to one that is just being removed.
 
 use crate::audit::AuditEntry;
+use crate::counters::{self, Counter};
 use crate::db::{Effects, Locking, Operation, Row, Tx, locking, params};
 use crate::versions::{self, Written};
 use crate::{Error, Result, Store};
@@ -73,6 +74,7 @@ impl Operation for Put {
             } else if tx.execute(INSERT, params![name, description, *created, next]).await? == 0 {
                 return Ok(Written::Exists);
             }
+            counters::take(tx, Counter::People, 1).await?;
             effects.audit([&self.audit]);
             Ok(Written::Done(next))
         })
@@ -98,6 +100,7 @@ impl Operation for Delete {
                 return Ok(Written::Exists);
             }
             tx.execute(DELETE, params![&self.name]).await?;
+            counters::take(tx, Counter::People, 1).await?;
             effects.audit([&self.audit]);
             Ok(Written::Done(last))
         })
@@ -120,6 +123,7 @@ impl Operation for Assign {
             } else {
                 tx.execute(PUT_MINION, params![&self.minion, &self.org]).await?;
             }
+            counters::take(tx, Counter::People, 1).await?;
             effects.audit([&self.audit]);
             Ok(())
         })

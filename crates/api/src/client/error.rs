@@ -74,7 +74,7 @@ impl ClientError {
                 "use the account that the server runs as, or root"
             }
             Self::Unreachable { .. } => {
-                "start it with `saltern serve`, or say where its data is with --data-dir or SALTERN_DATA_DIR"
+                "start it with `saltern serve`, say where its data is with --data-dir, or `saltern login URL` to one elsewhere"
             }
             Self::NoAnswer { url, .. } if !url.is_loopback() => {
                 "check the URL, that the server listens on that address (`http: ADDRESS:PORT`), and the firewall"
@@ -137,7 +137,7 @@ mod tests {
         let error = io::Error::from(io::ErrorKind::NotFound);
         let error = ClientError::Unreachable { place: "/var/lib/saltern/control.sock".into(), error };
         assert_eq!(error.to_string(), "no server has its control socket at /var/lib/saltern/control.sock");
-        assert!(error.hint().contains("SALTERN_DATA_DIR"));
+        assert!(error.hint().contains("--data-dir") && error.hint().contains("saltern login"));
     }
 
     #[test]

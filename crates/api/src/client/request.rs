@@ -15,7 +15,7 @@ use std::time::Duration;
 const ANSWER_LIMIT: usize = 1 << 30;
 
 /// How many entries of a list are asked for at once: as many as the server gives.
-const PAGE: usize = 1_000;
+pub(super) const PAGE: usize = 1_000;
 
 /// How often a request is asked about that the server is still at, and how long after each other.
 const AGAIN: usize = 10;
@@ -40,17 +40,31 @@ impl Client {
         path: &str,
         query: Query,
     ) -> Result<Vec<L::Item>, ClientError> {
+        self.pages_after::<L>(path, query, None).await
+    }
+
+    /// What follows on a list after an entry.
+    pub(super) async fn pages_after<L: Page + DeserializeOwned>(
+        &self,
+        path: &str,
+        query: Query,
+        mut after: Option<String>,
+    ) -> Result<Vec<L::Item>, ClientError> {
         let query = query.add("limit", Some(PAGE));
-        let (mut items, mut next) = self.get::<L>(&query.onto(path)).await?.split();
-        while let Some(after) = next {
-            let (more, then) = self.get::<L>(&query.clone().add("after", Some(&after)).onto(path)).await?.split();
-            if then.as_ref() == Some(&after) {
+        let mut items = Vec::new();
+        loop {
+            let page: L = self.get(&query.clone().add("after", after.as_ref()).onto(path)).await?;
+            let (more, next) = page.split();
+            items.extend(more);
+            if next.is_none() {
+                return Ok(items);
+            }
+            // A page that does not go on from where it was asked to would be read for ever.
+            if next == after {
                 return Err(ClientError::Protocol("the pages of a list do not end".into()));
             }
-            items.extend(more);
-            next = then;
+            after = next;
         }
-        Ok(items)
     }
 
     pub(super) async fn send<T: DeserializeOwned>(

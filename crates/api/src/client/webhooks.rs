@@ -2,8 +2,8 @@
 
 use super::{Client, ClientError, Page, Query};
 use crate::shape::{
-    CreatedWebhook, DeadDelivery, DeadDeliveryList, NewWebhook, Redelivery, Replay, Webhook, WebhookChange, WebhookList,
-    WebhookTest,
+    CreatedWebhook, DeadDelivery, DeadDeliveryList, NewWebhook, Redelivery, Replay, Webhook, WebhookChange,
+    WebhookList, WebhookTest,
 };
 use hyper::Method;
 

@@ -1,7 +1,7 @@
 //! The gate in front of the backends: how often somebody may try, and when he hears that he is refused.
 
 use super::tries::Tries;
-use super::{Backends, Identity, Refused};
+use super::{Backends, Identity, LONGEST_USER, Refused};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -51,6 +51,8 @@ impl Gate {
     /// Asks the backend that `eauth` means, unless there have been too many tries from that address.
     pub async fn vouch(&self, from: IpAddr, eauth: &str, user: &str, password: &str) -> Result<Identity, Refused> {
         let arrival = Instant::now();
+        // What is too long means nothing to any backend, and must neither be hashed nor fill the log.
+        let [eauth, user] = [eauth, user].map(|text| if text.len() > LONGEST_USER { "" } else { text });
         let Ok(_place) = self.places.try_acquire() else {
             return Err(Refused::TooMany { retry_after: REFUSAL });
         };

@@ -45,6 +45,9 @@ pub(crate) fn complete(document: &OpenApi) -> Value {
     });
     let schemas = &mut document["components"]["schemas"];
     schemas["Problem"] = serde_json::to_value(Problem::schema()).unwrap_or_default();
+    for (_, schema) in schemas.as_object_mut().into_iter().flatten() {
+        lift_descriptions(schema);
+    }
     if let Some(schemas) = schemas.as_object_mut() {
         schemas.sort_keys();
     }
@@ -123,8 +126,24 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
     responses.sort_keys();
 }
 
+/// What is said of a field that may be null belongs to the field, not to one of the two things it may be.
+fn lift_descriptions(schema: &mut Value) {
+    // Not by index: that would make what is not there.
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for field in fields.into_iter().flat_map(|fields| fields.values_mut()) {
+        let parts = field.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten();
+        let mut references = parts.filter_map(Value::as_object_mut).filter(|part| part.contains_key("$ref"));
+        let said = references.find_map(|part| part.shift_remove("description"));
+        if let (Some(said), Some(field)) = (said, field.as_object_mut()) {
+            field.entry("description").or_insert(said);
+        }
+    }
+    let parts = schema.get_mut("allOf").and_then(Value::as_array_mut);
+    parts.into_iter().flatten().for_each(lift_descriptions);
+}
+
 /// What `If-Match` can be.
-const MATCH: &str = r#"^(\*|"[^"]*")$"#;
+const MATCH: &str = r#"^(\*|"[1-9][0-9]{0,17}")$"#;
 
 /// An answer that is a problem.
 pub(super) fn problem(why: &str) -> RefOr<Response> {

@@ -29,6 +29,7 @@ pub struct ActionRequest {
     pub target: Value,
     /// How to read the target: Salt's `tgt_type`
     #[serde(default = "glob")]
+    #[schema(schema_with = super::policy::tgt_type, required = false)]
     pub tgt_type: String,
     /// What separates keys in a grain or pillar target, if not `:`
     #[serde(default, skip_serializing_if = "Option::is_none")]

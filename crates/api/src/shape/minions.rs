@@ -77,6 +77,7 @@ pub struct Grains {
 /// What can be set for one minion; what is left out stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(min_properties = 1)]
 pub struct MinionChange {
     /// Whether jobs ask it to acknowledge; `null` means as the server does
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]

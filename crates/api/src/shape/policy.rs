@@ -2,6 +2,7 @@
 //!
 //! `core` knows nothing of OpenAPI, so what its types take is written down here once more; a test holds both together.
 
+use saltern_core::target::TargetType;
 use serde_json::json;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -86,7 +87,16 @@ impl ToSchema for PolicyShape {
 
 /// A target: text, or a list of ids.
 pub(super) fn target() -> RefOr<Schema> {
-    from_json(json!({ "oneOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] }))
+    from_json(json!({
+        "description": "Which minions: a target expression, or a list of ids where the type takes one",
+        "oneOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
+    }))
+}
+
+/// A type of target.
+pub(crate) fn tgt_type() -> RefOr<Schema> {
+    let words = TargetType::ALL.map(TargetType::as_str);
+    from_json(json!({ "description": "How to read the target: Salt's `tgt_type`", "type": "string", "enum": words }))
 }
 
 /// A schema that is easier to write down than to derive.

@@ -71,6 +71,7 @@ struct ListQuery {
     /// Only asked for by this user
     user: Option<String>,
     /// Only with a run on this minion
+    #[param(pattern = "^[A-Za-z0-9_@][A-Za-z0-9_.@-]{0,254}$")]
     minion: Option<String>,
 }
 
@@ -181,7 +182,7 @@ async fn runs(
     get, path = "/actions/{id}/runs/{minion}", operation_id = "show_run", tag = "runs",
     params(
         ("id" = i64, Path, description = "The action's id", minimum = 1),
-        ("minion" = String, Path, description = "The minion's id"),
+        ("minion" = String, Path, description = "The minion's id", pattern = "^[A-Za-z0-9_@][A-Za-z0-9_.@-]{0,254}$"),
     ),
     responses((status = 200, description = "The run", body = RunDetail), Missing)
 )]
@@ -204,7 +205,7 @@ async fn run(
     get, path = "/actions/{id}/runs/{minion}/explain", operation_id = "explain_run", tag = "runs",
     params(
         ("id" = i64, Path, description = "The action's id", minimum = 1),
-        ("minion" = String, Path, description = "The minion's id"),
+        ("minion" = String, Path, description = "The minion's id", pattern = "^[A-Za-z0-9_@][A-Za-z0-9_.@-]{0,254}$"),
     ),
     responses((status = 200, description = "Why", body = Explanation), Missing)
 )]
@@ -226,7 +227,7 @@ async fn explain(
     post, path = "/actions/{id}/{verb}", operation_id = "act_on_action", tag = "actions",
     params(
         ("id" = i64, Path, description = "The action's id", minimum = 1),
-        ("verb" = ActionVerb, Path, description = "What is to be done"),
+        ("verb" = inline(ActionVerb), Path, description = "What is to be done"),
     ),
     request_body = VerbRequest,
     responses((status = 200, description = "What was done", body = VerbResult), Conflict, Missing)
@@ -247,7 +248,7 @@ async fn act_on_one(
 /// The path names the verb, the body the actions. Nothing is done to any of them if one is not there.
 #[utoipa::path(
     post, path = "/actions/{id}", operation_id = "act_on_actions", tag = "actions",
-    params(("id" = ActionVerb, Path, description = "What is to be done")),
+    params(("id" = inline(ActionVerb), Path, description = "What is to be done")),
     request_body = VerbRequest,
     responses((status = 200, description = "What was done", body = VerbResult), Conflict, Missing)
 )]

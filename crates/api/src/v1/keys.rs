@@ -73,7 +73,7 @@ async fn list(
 /// With their PEM. An id can have an accepted key and one that was denied.
 #[utoipa::path(
     get, path = "/keys/{id}", operation_id = "show_keys", tag = "keys",
-    params(("id" = String, Path, description = "The minion's id")),
+    params(("id" = String, Path, description = "The minion's id", pattern = "^[A-Za-z0-9_@][A-Za-z0-9_.@-]{0,254}$")),
     responses((status = 200, description = "Its keys", body = KeyList), Missing)
 )]
 async fn show(

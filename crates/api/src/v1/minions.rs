@@ -4,6 +4,7 @@ use super::{Shared, to_the_end};
 use crate::error::ApiError;
 use crate::extract::{Json, Limit, Nothing, Ordering, Path, Query, Who, page};
 use crate::openapi::Missing;
+use crate::shape::policy::tgt_type;
 use crate::shape::{Grains, MinionChange, MinionDetail, MinionList, Time, read_minion};
 use axum::extract::State;
 use saltern_core::target::{Target, TargetType};
@@ -27,6 +28,7 @@ struct ListQuery {
     /// Only those of this target
     tgt: Option<String>,
     /// The target's type: Salt's `tgt_type`; nothing: `glob`
+    #[param(schema_with = tgt_type)]
     tgt_type: Option<String>,
     /// What separates keys in a grain or pillar target, if not `:`
     delimiter: Option<String>,
@@ -109,7 +111,7 @@ async fn list(
 /// With its key's fingerprint and its grains.
 #[utoipa::path(
     get, path = "/minions/{id}", operation_id = "show_minion", tag = "minions",
-    params(("id" = String, Path, description = "Its id")),
+    params(("id" = String, Path, description = "Its id", pattern = "^[A-Za-z0-9_@][A-Za-z0-9_.@-]{0,254}$")),
     responses((status = 200, description = "The minion", body = MinionDetail), Missing)
 )]
 async fn show(
@@ -126,7 +128,7 @@ async fn show(
 /// As it last sent them; `fields=grains.os` gives one of them.
 #[utoipa::path(
     get, path = "/minions/{id}/grains", operation_id = "show_grains", tag = "minions",
-    params(("id" = String, Path, description = "Its id")),
+    params(("id" = String, Path, description = "Its id", pattern = "^[A-Za-z0-9_@][A-Za-z0-9_.@-]{0,254}$")),
     responses((status = 200, description = "The grains", body = Grains), Missing)
 )]
 async fn grains(
@@ -144,7 +146,7 @@ async fn grains(
 /// Whether jobs ask it to acknowledge, and the organisation it belongs to; what is left out stays as it is.
 #[utoipa::path(
     patch, path = "/minions/{id}", operation_id = "change_minion", tag = "minions",
-    params(("id" = String, Path, description = "Its id")), request_body = MinionChange,
+    params(("id" = String, Path, description = "Its id", pattern = "^[A-Za-z0-9_@][A-Za-z0-9_.@-]{0,254}$")), request_body = MinionChange,
     responses((status = 200, description = "As it is now", body = MinionDetail), Missing)
 )]
 async fn change(

@@ -111,7 +111,7 @@ async fn refusals_about_actions_are_json() {
     ] {
         let (line, answer) = house.raw(&post(path, body)).await;
         assert!(line.contains(status), "{path} {body} gave {line}");
-        assert!(answer.starts_with(r#"{"error":{"code":"#), "{answer}");
+        assert!(answer.starts_with(r#"{"type":"about:blank","title":"#), "{answer}");
     }
     house.close().await;
 }

@@ -24,6 +24,7 @@ async fn answers_and_their_times_are_the_same_whatever_was_wrong() {
         ("ann", ""),
         ("", "password"),
         ("ann", &long),
+        (&long, "password"),
         ("a\0b", "password"),
     ];
     for (user, password) in tries {

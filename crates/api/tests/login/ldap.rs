@@ -17,6 +17,13 @@ cn: admins
 sn: L
 userPassword: lena's password
 
+dn: uid=phone,uid=lena,ou=people,dc=example,dc=org
+objectClass: inetOrgPerson
+uid: phone
+cn: Phone
+sn: P
+userPassword: lena's password
+
 dn: uid=max*,ou=people,dc=example,dc=org
 objectClass: inetOrgPerson
 uid: max*
@@ -94,6 +101,7 @@ async fn a_name_cannot_change_what_is_asked() {
         "lena,ou=people",
         "lena\\",
         "lena+cn=admins",
+        "phone,uid=lena",
         "nobody)(|(uid=lena",
         "max\\2a",
     ];

@@ -76,8 +76,7 @@ async fn a_service_that_is_missing_or_broken_lets_nobody_in() {
 async fn a_refusal_does_not_keep_a_thread_asleep() {
     let scratch = Scratch::new("pam");
     // The module asks for a minute of delay after a refusal.
-    let rules =
-        "auth optional pam_faildelay.so delay=60000000\nauth required CHECK\naccount required pam_permit.so\n";
+    let rules = "auth optional pam_faildelay.so delay=60000000\nauth required CHECK\naccount required pam_permit.so\n";
     let Some(backends) = with_service(&scratch, rules) else { return };
     let refused = tokio::time::timeout(std::time::Duration::from_secs(10), backends.vouch("pam", "patty", "wrong"));
     assert_eq!(refused.await.expect("no minute of delay"), Err(Refused::Denied));

@@ -104,11 +104,17 @@ fn head(text: &str) -> Result<String, String> {
 fn verdict(check: &AuditCheck, expected: Option<&str>, style: Style) -> String {
     let AuditCheck { entries, head, broken, .. } = check;
     match broken {
-        Some(place) => format!(
-            "{}: {}\nThe {entries} entries before it are as they were written.",
-            style.paint(Colour::Red, &format!("The audit log is broken at entry {}", place.number)),
-            output::text::clean(&place.what)
-        ),
+        Some(place) => {
+            let broken = style.paint(Colour::Red, &format!("The audit log is broken at entry {}", place.number));
+            let what = output::text::clean(&place.what);
+            // What was noted may differ although the chain itself holds: then somebody has written all of it anew.
+            let rest = if *entries < place.number {
+                format!("The {entries} entries before it are as they were written.")
+            } else {
+                "The entries fit each other: somebody has written them anew.".into()
+            };
+            format!("{broken}: {what}\n{rest}")
+        }
         None => {
             let known = expected.map_or("", |_| ", and the head that was noted is in it");
             let whole = style.paint(Colour::Green, "The audit log is whole");
@@ -182,6 +188,14 @@ NUMBER  WHEN                     WHO  FROM      WHAT         SUBJECT  DETAIL
             verdict(&check, None, Style::PLAIN),
             "The audit log is broken at entry 5: entry 5 is missing\nThe 4 entries before it are as they were written."
         );
+    }
+
+    #[test]
+    fn a_log_that_was_written_anew_is_told_as_that() {
+        let broken = Some(AuditBreak { number: 5, what: "its hash is not the one that was noted".into() });
+        let check = AuditCheck { intact: false, entries: 9, head: String::new(), broken };
+        let text = verdict(&check, Some("5:x"), Style::PLAIN);
+        assert!(text.ends_with("somebody has written them anew."), "{text}");
     }
 
     #[test]

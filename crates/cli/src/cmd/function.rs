@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_function_is_shown_as_it_is_called() {
-        let detail = FunctionDetail { name: "pkg.install".into(), kinds: vec![said("3008.3 Debian", "\nInstall.\n\nmore\n")] };
+        let detail =
+            FunctionDetail { name: "pkg.install".into(), kinds: vec![said("3008.3 Debian", "\nInstall.\n\nmore\n")] };
         let shown = super::detail(&detail, NOW, Style::PLAIN);
         assert_eq!(
             shown,
@@ -175,7 +176,8 @@ mod tests {
 
     #[test]
     fn kinds_that_say_the_same_say_it_once() {
-        let kinds = vec![said("3008.3 Debian", "Install."), said("3007.15 Debian", "Install."), said("3006.28 RedHat", "x")];
+        let kinds =
+            vec![said("3008.3 Debian", "Install."), said("3007.15 Debian", "Install."), said("3006.28 RedHat", "x")];
         let shown = super::detail(&FunctionDetail { name: "pkg.install".into(), kinds }, NOW, Style::PLAIN);
         assert!(shown.contains("3008.3") && !shown.contains("3007.15") && shown.contains("3006.28"), "{shown}");
     }

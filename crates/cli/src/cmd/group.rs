@@ -101,7 +101,9 @@ impl Whom {
     fn get(self) -> Result<(Option<String>, Option<String>), Failure> {
         match self.target {
             Some(target) => Ok((Some(target), Some(self.kind.kind().as_str().to_owned()))),
-            None if self.kind.is_given() => Err(Failure::usage("a target type says how to read --target: give that, too")),
+            None if self.kind.is_given() => {
+                Err(Failure::usage("a target type says how to read --target: give that, too"))
+            }
             None => Ok((None, None)),
         }
     }
@@ -240,7 +242,8 @@ mod tests {
 
     #[test]
     fn a_group_has_a_target_of_a_type() {
-        let Some(Verb::Create { whom, members, .. }) = parse(&["create", "g", "--target", "os:Debian", "-G", "--member", "db1"])
+        let Some(Verb::Create { whom, members, .. }) =
+            parse(&["create", "g", "--target", "os:Debian", "-G", "--member", "db1"])
         else {
             panic!("not a create")
         };

@@ -24,8 +24,8 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LoginArgs {
     /// The server's URL
-    #[arg(value_name = "URL", value_parser = ServerUrl::parse)]
-    server: ServerUrl,
+    #[arg(value_name = "URL")]
+    server: String,
 
     /// The name to log in with; that of the last time, or of your account here, unless told
     #[arg(long, value_name = "NAME")]
@@ -56,8 +56,8 @@ A password in the variable SALTERN_PASSWORD is taken instead of asking. Programs
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogoutArgs {
     /// The server's URL; the one that was last logged in to unless told
-    #[arg(value_name = "URL", value_parser = ServerUrl::parse)]
-    server: Option<ServerUrl>,
+    #[arg(value_name = "URL")]
+    server: Option<String>,
 }
 
 /// Show who you are at the server, and what you may
@@ -71,7 +71,7 @@ pub(crate) struct WhoamiArgs {
 const PASSWORD_VARIABLE: &str = "SALTERN_PASSWORD";
 
 pub(crate) async fn log_in(args: LoginArgs, given: &Whereabouts) -> Result<ExitCode, Failure> {
-    let (url, logins) = (args.server.clone(), Logins::of_user()?);
+    let (url, logins) = (read_url(&args.server)?, Logins::of_user()?);
     let known = logins.find(&url)?;
     let user = args.user.clone().or_else(|| known.as_ref().map(|login| login.user.clone())).or_else(account);
     let user = user.ok_or_else(|| Failure::usage("say who you are with --user"))?;
@@ -80,7 +80,7 @@ pub(crate) async fn log_in(args: LoginArgs, given: &Whereabouts) -> Result<ExitC
     let ca_file = ca_file.map(std::path::absolute).transpose();
     let ca_file = ca_file.map_err(|error| Failure::usage(format!("--ca-file: {error}")))?;
     warn_of_listeners(&url)?;
-    let password = read_password(&args, &user)?;
+    let password = read_password(&args, &url, &user)?;
     let client = Client::new(Endpoint::Remote { url: url.clone(), token: None, ca_file: ca_file.clone() });
     let wanted = LogIn { user, password: password.reveal().to_owned(), auth: args.auth };
     let logged_in = client.log_in(&wanted).await.map_err(refused)?;
@@ -96,7 +96,8 @@ pub(crate) async fn log_in(args: LoginArgs, given: &Whereabouts) -> Result<ExitC
 
 pub(crate) async fn log_out(args: LogoutArgs, given: &Whereabouts) -> Result<ExitCode, Failure> {
     let logins = Logins::of_user()?;
-    let login = match args.server.map_or_else(|| given.url(), |url| Ok(Some(url)))? {
+    let url = args.server.as_deref().map(read_url).transpose()?;
+    let login = match url.map_or_else(|| given.url(), |url| Ok(Some(url)))? {
         Some(url) => logins.find(&url)?.ok_or_else(|| Failure::new(format!("there is no log-in at {url}")))?,
         None => logins.last()?.ok_or_else(|| Failure::new("there is no log-in"))?,
     };
@@ -144,14 +145,19 @@ fn me_text(me: &Me, place: &str, now: Timestamp, style: Style) -> String {
     fields(&me.name, &known, style)
 }
 
-fn read_password(args: &LoginArgs, user: &str) -> Result<Secret, Failure> {
+/// Not read by clap, which would repeat what is wrong, and a password in it.
+fn read_url(text: &str) -> Result<ServerUrl, Failure> {
+    ServerUrl::parse(text).map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn read_password(args: &LoginArgs, url: &ServerUrl, user: &str) -> Result<Secret, Failure> {
     if args.password_stdin {
         return password::from_stdin();
     }
     if let Some(password) = std::env::var(PASSWORD_VARIABLE).ok().filter(|password| !password.is_empty()) {
         return Ok(password.into());
     }
-    let prompt = format!("Password of {user} at {}: ", args.server);
+    let prompt = format!("Password of {user} at {url}: ");
     password::ask(&prompt, "give it with --password-stdin or SALTERN_PASSWORD")
 }
 
@@ -229,8 +235,13 @@ ann:
     fn a_log_in_needs_a_url() {
         let parses = |words: &[&str]| Cli::try_parse_from(words).is_ok();
         assert!(parses(&["saltern", "login", "https://salt.example.org", "--user", "ann", "--auth", "ldap"]));
-        assert!(!parses(&["saltern", "login", "salt.example.org"]));
-        assert!(!parses(&["saltern", "login", "https://ann:secret@salt.example.org"]));
-        assert!(parses(&["saltern", "logout"]));
+        assert!(!parses(&["saltern", "login"]) && parses(&["saltern", "logout"]));
+        assert!(read_url("salt.example.org").is_err());
+    }
+
+    #[test]
+    fn a_password_in_the_url_is_not_repeated() {
+        let failure = read_url("https://ann:hunter2@salt.example.org").unwrap_err().to_string();
+        assert!(failure.contains("saltern login") && !failure.contains("hunter2"), "{failure}");
     }
 }

@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 /// Print the manual page, or write one for every command
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  saltern man | man -l -\n  saltern man --dir /usr/local/share/man/man1 && man saltern-run")]
+#[command(
+    after_help = "Examples:\n  saltern man | man -l -\n  saltern man --dir /usr/local/share/man/man1 && man saltern-run"
+)]
 pub(crate) struct Args {
     /// Write a page for each command into this directory
     #[arg(long, value_name = "DIR")]
@@ -22,7 +24,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
     let pages = pages()?;
     match args.dir {
         Some(dir) => {
-            let failed = |path: &Path, error: io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
+            let failed =
+                |path: &Path, error: io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
             std::fs::create_dir_all(&dir).map_err(|error| failed(&dir, error))?;
             for (name, page) in &pages {
                 let path = dir.join(name);

@@ -55,7 +55,7 @@ enum Verb {
         /// The name to log in with
         name: String,
         #[command(flatten)]
-        password: Password,
+        password: PasswordFrom,
         /// What the user may; may be given several times
         #[arg(long = "role", value_name = "ROLE[:GROUP]", value_parser = role)]
         roles: Vec<String>,
@@ -89,7 +89,7 @@ enum Verb {
         /// The user's name; your own password unless told
         name: Option<String>,
         #[command(flatten)]
-        password: Password,
+        password: PasswordFrom,
     },
     /// Remove a user, with all log-ins and tokens
     Delete {
@@ -114,7 +114,7 @@ struct About {
 
 /// Where a password comes from.
 #[derive(Debug, clap::Args)]
-struct Password {
+struct PasswordFrom {
     /// The password; others on this machine may see it while the command runs
     #[arg(long, value_name = "PASSWORD", value_parser = secret, conflicts_with = "password_stdin")]
     password: Option<Secret>,
@@ -123,7 +123,7 @@ struct Password {
     password_stdin: bool,
 }
 
-impl Password {
+impl PasswordFrom {
     /// The password that was given; else it is asked for, twice.
     fn get(self, whose: &str) -> Result<String, Failure> {
         let read = match self.password {
@@ -324,7 +324,8 @@ mod tests {
 
     #[test]
     fn the_list_tells_roles_and_who_is_kept_out() {
-        let users = [user("ann", &["server-admin"]), User { disabled: true, ..user("bob", &["operator:web", "reader"]) }];
+        let users =
+            [user("ann", &["server-admin"]), User { disabled: true, ..user("bob", &["operator:web", "reader"]) }];
         assert_eq!(
             table(&users, Style::PLAIN),
             "\

@@ -163,8 +163,12 @@ fn named(webhooks: Vec<Webhook>, name: &str) -> Result<Webhook, Failure> {
     let mut found = webhooks.into_iter().filter(|webhook| webhook.name == name);
     match (found.next(), found.next()) {
         (Some(webhook), None) => Ok(webhook),
-        (None, _) => Err(Failure::new(format!("there is no webhook {name:?}")).hint("`saltern webhook list` shows them")),
-        (Some(_), Some(_)) => Err(Failure::new(format!("several webhooks are called {name:?}")).hint("give the number")),
+        (None, _) => {
+            Err(Failure::new(format!("there is no webhook {name:?}")).hint("`saltern webhook list` shows them"))
+        }
+        (Some(_), Some(_)) => {
+            Err(Failure::new(format!("several webhooks are called {name:?}")).hint("give the number"))
+        }
     }
 }
 
@@ -261,7 +265,8 @@ mod tests {
 
     #[test]
     fn a_name_means_one_webhook() {
-        let webhooks = || vec![show::tests::webhook(1, "chat"), show::tests::webhook(2, "log"), show::tests::webhook(3, "log")];
+        let webhooks =
+            || vec![show::tests::webhook(1, "chat"), show::tests::webhook(2, "log"), show::tests::webhook(3, "log")];
         assert_eq!(named(webhooks(), "chat").unwrap().id, 1);
         assert!(named(webhooks(), "log").unwrap_err().to_string().contains("give the number"));
         assert!(named(webhooks(), "x").is_err());

@@ -6,9 +6,11 @@ use super::style::{Colour, Style};
 pub(crate) fn fields(name: &str, fields: &[(&str, String)], style: Style) -> String {
     let width = fields.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
     let mut lines = vec![format!("{}:", style.paint(Colour::Cyan, &super::text::clean(name)))];
-    lines.extend(fields.iter().map(|(label, value)| {
-        format!("    {label:<width$}  {}", super::text::clean(value)).trim_end().to_owned()
-    }));
+    lines.extend(
+        fields
+            .iter()
+            .map(|(label, value)| format!("    {label:<width$}  {}", super::text::clean(value)).trim_end().to_owned()),
+    );
     lines.join("\n")
 }
 
@@ -18,7 +20,8 @@ mod tests {
 
     #[test]
     fn values_are_aligned_and_harmless() {
-        let shown = fields("ann", &[("Roles", "reader".into()), ("Full name", "A\x1b".into()), ("x", "".into())], Style::PLAIN);
+        let shown =
+            fields("ann", &[("Roles", "reader".into()), ("Full name", "A\x1b".into()), ("x", "".into())], Style::PLAIN);
         assert_eq!(shown, "ann:\n    Roles      reader\n    Full name  A?\n    x");
     }
 }

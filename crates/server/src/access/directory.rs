@@ -9,7 +9,7 @@ use crate::master::Master;
 use saltern_core::access::{Entry, Grant, Rights, Role, Rule, Sight};
 use saltern_core::ids::MinionId;
 use saltern_core::target::{Target, TargetType};
-use saltern_store::{Group, Organisation, Store, User};
+use saltern_store::{Counter, Group, Organisation, Store, User};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ pub(crate) struct Snapshot {
     pub(crate) organisations: BTreeMap<String, Organisation>,
     /// The organisations of minions that are not in the default one
     pub(crate) minion_orgs: HashMap<MinionId, String>,
+    /// How many changes there had been
+    changes: i64,
 }
 
 /// The directory.
@@ -48,6 +50,15 @@ impl Directory {
             resolved: Mutex::default(),
             changes: watch::Sender::new(0),
         })
+    }
+
+    /// Reads everything again if another server has changed something.
+    pub(crate) async fn notice_changes(&self, store: &Store) -> Result<(), Error> {
+        let changes = store.taken(Counter::People).await?;
+        if self.snapshot().changes != changes {
+            self.reread(store).await?;
+        }
+        Ok(())
     }
 
     /// Reads everything again: something was changed.
@@ -88,7 +99,10 @@ impl Directory {
 
 impl Snapshot {
     async fn read(store: &Store) -> Result<Self, Error> {
+        // Counted first: what changes while this is read is read again.
+        let changes = store.taken(Counter::People).await?;
         Ok(Self {
+            changes,
             users: store.users().await?.into_iter().map(|user| (user.name.clone(), user)).collect(),
             groups: store.groups().await?.into_iter().map(|group| (group.name.clone(), group)).collect(),
             organisations: store.organisations().await?.into_iter().map(|org| (org.name.clone(), org)).collect(),
@@ -106,9 +120,13 @@ impl Master {
     /// What somebody may do now.
     pub(crate) async fn rights(self: &Arc<Self>, person: &Person) -> Result<Rights, Error> {
         let snapshot = self.directory.snapshot();
-        let known = snapshot.users.get(&person.name).filter(|user| user.auth == person.auth);
+        let known = snapshot.users.get(&person.name);
         if known.is_some_and(|user| user.disabled) {
             return Err(Error::Unauthenticated("this account is disabled".into()));
+        }
+        // One name, one person: who is vouched for by something else than the directory says is somebody else.
+        if known.is_some_and(|user| user.auth != person.auth) {
+            return Err(Error::Unauthenticated("this name belongs to another account".into()));
         }
         let mut rights = Rights::nobody(person.name.as_str());
         rights.scope = person.scope;

@@ -8,7 +8,7 @@ use saltern_core::time::Timestamp;
 use saltern_store::{Store, Token};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a token that was looked up is believed.
@@ -17,10 +17,13 @@ const BELIEVED: Duration = Duration::from_secs(2);
 /// Most tokens that are remembered.
 const MOST: usize = 10_000;
 
+/// Tokens by their hashes, and when each was looked up.
+type Known = HashMap<[u8; 32], (Instant, Arc<Token>)>;
+
 /// The tokens that were shown lately.
 #[derive(Default)]
 pub(crate) struct Tokens {
-    known: Mutex<HashMap<[u8; 32], (Instant, Arc<Token>)>>,
+    known: Mutex<Known>,
     /// When tokens were used, not written down yet
     used: Mutex<HashMap<String, Timestamp>>,
 }
@@ -91,11 +94,11 @@ impl Tokens {
         }
     }
 
-    fn lock_known(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (Instant, Arc<Token>)>> {
+    fn lock_known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_used(&self) -> std::sync::MutexGuard<'_, HashMap<String, Timestamp>> {
+    fn lock_used(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -129,6 +129,8 @@ impl App {
     ) -> Result<SignedIn, Error> {
         let login = &self.master.config.login;
         let asked = lifetime.filter(|_| login.token_expire_user_override).map(|asked| asked.min(LONGEST));
+        // Who could not do anything with a session gets none.
+        self.caller_of(&identity, origin).await?;
         let (secret, hash) = new_token()?;
         let now = clock::now();
         let token = Token {

@@ -78,3 +78,13 @@ async fn tokens_for_others_are_made_by_those_who_look_after_them() {
     let listed = app.tokens(&town.caller("dbop").await, None, "", 100).await.unwrap();
     assert!(listed.iter().all(|token| token.user == "dbop"));
 }
+
+#[tokio::test]
+async fn one_name_is_one_person() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    // Somebody whom another way to log in knows under the name of a local user is not that user.
+    let other = saltern_server::app::Identity { user: "root".into(), auth: "pam".into(), groups: vec![] };
+    assert!(matches!(app.sign_in(other.clone(), "here", None).await, Err(Error::Unauthenticated(_))));
+    assert!(matches!(app.caller_of(&other, "here").await, Err(Error::Unauthenticated(_))));
+}

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn fingerprints_begin_with_the_servers_own() {
-        let list = KeyList { master_fingerprint: "11:22".into(), keys: vec![key("a", KeyState::Accepted)] };
+        let list = KeyList { master_fingerprint: "11:22".into(), keys: vec![key("a", KeyState::Accepted)], next: None };
         assert_eq!(fingerprints(&list), "Local Keys:\nmaster.pub:  11:22\nAccepted Keys:\na:  aa:bb");
     }
 }

@@ -129,7 +129,8 @@ ID  NAME  OWNER  STATE    EVENT  FILTER                      RECEIVER
     fn a_webhook_that_does_not_go_on_says_why() {
         let suspended = Some("its owner is disabled".into());
         let next_try = Some(Time(Timestamp::from_secs(1_794_772_591 + 60)));
-        let stuck = Webhook { suspended, failures: 2, next_try, last_error: Some("status 500".into()), ..webhook(1, "chat") };
+        let stuck =
+            Webhook { suspended, failures: 2, next_try, last_error: Some("status 500".into()), ..webhook(1, "chat") };
         let shown = detail(&stuck, NOW, Style::PLAIN);
         assert!(shown.contains("State            suspended\n"), "{shown}");
         assert!(

@@ -1,0 +1,122 @@
+//! The routes with a request for each that somebody with every right would succeed with.
+//!
+//! `{user}`, `{group}`, `{org}`, `{token}`, `{webhook}`, `{key}`, `{action}` and `{jid}` in a path or body are things made for that one
+//! request, of the default organisation (a token is webop's, a webhook is root's, a job is for web1); `{new}` is a name nobody has.
+
+/// One route.
+pub(crate) struct Case {
+    pub(crate) method: &'static str,
+    /// As the document has it
+    pub(crate) route: &'static str,
+    /// What is asked for
+    pub(crate) path: &'static str,
+    /// What is sent
+    pub(crate) body: &'static str,
+}
+
+const fn case(method: &'static str, route: &'static str, path: &'static str, body: &'static str) -> Case {
+    Case { method, route, path, body }
+}
+
+const fn get(route: &'static str, path: &'static str) -> Case {
+    case("GET", route, path, "")
+}
+
+pub(crate) const CASES: &[Case] = &[
+    case("POST", "/api/v1/run", "/api/v1/run", r#"{"target":"web1","fun":["test.ping"]}"#),
+    get("/api/v1/jobs", "/api/v1/jobs"),
+    get("/api/v1/jobs/{jid}", "/api/v1/jobs/{jid}"),
+    get("/api/v1/jobs/{jid}/watch", "/api/v1/jobs/{jid}/watch?timeout=0.01"),
+    get("/api/v1/jobs/{jid}/wait", "/api/v1/jobs/{jid}/wait?timeout=0"),
+    get("/api/v1/actions", "/api/v1/actions"),
+    case("POST", "/api/v1/actions", "/api/v1/actions", r#"{"type":"function","params":{"fun":"test.ping"},"target":"web1"}"#),
+    get("/api/v1/actions/{id}", "/api/v1/actions/{action}"),
+    case("POST", "/api/v1/actions/{id}", "/api/v1/actions/cancel", r#"{"ids":[{action}]}"#),
+    case("POST", "/api/v1/actions/{id}/{verb}", "/api/v1/actions/{action}/cancel", "{}"),
+    get("/api/v1/actions/{id}/runs", "/api/v1/actions/{action}/runs"),
+    get("/api/v1/actions/{id}/runs/{minion}", "/api/v1/actions/{action}/runs/web1"),
+    get("/api/v1/actions/{id}/runs/{minion}/explain", "/api/v1/actions/{action}/runs/web1/explain"),
+    get("/api/v1/action-types", "/api/v1/action-types"),
+    get("/api/v1/events", "/api/v1/events?since=0&follow=false"),
+    get("/api/v1/events/ws", "/api/v1/events/ws"),
+    get("/api/v1/minions", "/api/v1/minions"),
+    get("/api/v1/minions/{id}", "/api/v1/minions/web1"),
+    case("PATCH", "/api/v1/minions/{id}", "/api/v1/minions/web1", r#"{"ack":true}"#),
+    get("/api/v1/minions/{id}/grains", "/api/v1/minions/web1/grains"),
+    get("/api/v1/keys", "/api/v1/keys"),
+    get("/api/v1/keys/{id}", "/api/v1/keys/web1"),
+    case("POST", "/api/v1/keys/accept", "/api/v1/keys/accept", r#"{"ids":["{key}"],"include":["rejected"]}"#),
+    case("POST", "/api/v1/keys/reject", "/api/v1/keys/reject", r#"{"ids":["{key}"],"include":["accepted"]}"#),
+    case("POST", "/api/v1/keys/delete", "/api/v1/keys/delete", r#"{"ids":["{key}"]}"#),
+    get("/api/v1/functions", "/api/v1/functions"),
+    case("POST", "/api/v1/functions/refresh", "/api/v1/functions/refresh", r#"{"target":"web1"}"#),
+    get("/api/v1/functions/{name}", "/api/v1/functions/test.ping"),
+    get("/api/v1/groups", "/api/v1/groups"),
+    case("POST", "/api/v1/groups", "/api/v1/groups", r#"{"name":"{new}","org":"default"}"#),
+    get("/api/v1/groups/{name}", "/api/v1/groups/web"),
+    case("PUT", "/api/v1/groups/{name}", "/api/v1/groups/web", r#"{"description":"x","target":"web*","tgt_type":"glob"}"#),
+    case("DELETE", "/api/v1/groups/{name}", "/api/v1/groups/{group}", ""),
+    get("/api/v1/organisations", "/api/v1/organisations"),
+    case("POST", "/api/v1/organisations", "/api/v1/organisations", r#"{"name":"{new}"}"#),
+    get("/api/v1/organisations/{name}", "/api/v1/organisations/default"),
+    case("PUT", "/api/v1/organisations/{name}", "/api/v1/organisations/default", r#"{"description":"x"}"#),
+    case("DELETE", "/api/v1/organisations/{name}", "/api/v1/organisations/{org}", ""),
+    get("/api/v1/users", "/api/v1/users"),
+    case("POST", "/api/v1/users", "/api/v1/users", r#"{"name":"{new}","org":"default","password":"long enough"}"#),
+    get("/api/v1/users/me", "/api/v1/users/me"),
+    case("PUT", "/api/v1/users/me/password", "/api/v1/users/me/password", r#"{"old":"not it","new":"long enough"}"#),
+    get("/api/v1/users/{name}", "/api/v1/users/webop"),
+    case("PATCH", "/api/v1/users/{name}", "/api/v1/users/{user}", r#"{"full_name":"x"}"#),
+    case("DELETE", "/api/v1/users/{name}", "/api/v1/users/{user}", ""),
+    get("/api/v1/tokens", "/api/v1/tokens"),
+    case("POST", "/api/v1/tokens", "/api/v1/tokens", r#"{"name":"x","scope":"read"}"#),
+    case("DELETE", "/api/v1/tokens/{id}", "/api/v1/tokens/{token}", ""),
+    case("POST", "/api/v1/sessions", "/api/v1/sessions", r#"{"user":"reader","password":"correct horse"}"#),
+    case("DELETE", "/api/v1/sessions/current", "/api/v1/sessions/current", ""),
+    get("/api/v1/webhooks", "/api/v1/webhooks"),
+    case("POST", "/api/v1/webhooks", "/api/v1/webhooks", r#"{"name":"{new}","url":"http://127.0.0.1:9/","active":false}"#),
+    get("/api/v1/webhooks/{id}", "/api/v1/webhooks/{webhook}"),
+    case("PATCH", "/api/v1/webhooks/{id}", "/api/v1/webhooks/{webhook}", r#"{"name":"x"}"#),
+    case("DELETE", "/api/v1/webhooks/{id}", "/api/v1/webhooks/{webhook}", ""),
+    get("/api/v1/webhooks/{id}/dead-deliveries", "/api/v1/webhooks/{webhook}/dead-deliveries"),
+    case("POST", "/api/v1/webhooks/{id}/redeliver", "/api/v1/webhooks/{webhook}/redeliver", r#"{"all":true}"#),
+    case("POST", "/api/v1/webhooks/{id}/replay", "/api/v1/webhooks/{webhook}/replay", r#"{"from":1}"#),
+    case("POST", "/api/v1/webhooks/{id}/test", "/api/v1/webhooks/{webhook}/test", ""),
+    get("/api/v1/audit", "/api/v1/audit"),
+    get("/api/v1/audit/verify", "/api/v1/audit/verify"),
+    get("/api/v1/status", "/api/v1/status"),
+    get("/api/v1/dead-letters", "/api/v1/dead-letters"),
+    get("/api/v1/openapi.json", "/api/v1/openapi.json"),
+    get("/api/v1/docs", "/api/v1/docs"),
+    get("/api/v1/docs.css", "/api/v1/docs.css"),
+    get("/healthz", "/healthz"),
+    get("/readyz", "/readyz"),
+    get("/metrics", "/metrics"),
+    // salt-api's URLs: who may not is told 401, as its clients expect.
+    get("/", "/"),
+    case("POST", "/ local", "/", r#"{"client":"local","tgt":"web1","fun":"test.ping"}"#),
+    case("POST", "/ local_async", "/", r#"{"client":"local_async","tgt":"web1","fun":"test.ping"}"#),
+    case("POST", "/ local_batch", "/", r#"{"client":"local_batch","tgt":"web1","fun":"test.ping","batch":"1"}"#),
+    case("POST", "/ runner jobs.list_jobs", "/", r#"{"client":"runner","fun":"jobs.list_jobs"}"#),
+    case("POST", "/ runner jobs.list_job", "/", r#"{"client":"runner","fun":"jobs.list_job","jid":"{jid}"}"#),
+    case("POST", "/ runner manage.status", "/", r#"{"client":"runner","fun":"manage.status"}"#),
+    case("POST", "/ runner cache.pillar", "/", r#"{"client":"runner","fun":"cache.pillar","tgt":"web1"}"#),
+    case("POST", "/ runner event.send", "/", r#"{"client":"runner","fun":"event.send","tag":"x/y","data":{}}"#),
+    case("POST", "/ wheel key.list_all", "/", r#"{"client":"wheel","fun":"key.list_all"}"#),
+    case("POST", "/ wheel key.delete", "/", r#"{"client":"wheel","fun":"key.delete","match":"{key}"}"#),
+    case("POST", "/ wheel config.values", "/", r#"{"client":"wheel","fun":"config.values"}"#),
+    get("/login", "/login"),
+    case("POST", "/logout", "/logout", ""),
+    case("POST", "/run", "/run", r#"{"client":"local","tgt":"web1","fun":"test.ping"}"#),
+    get("/minions", "/minions"),
+    get("/minions/{mid}", "/minions/web1"),
+    case("POST", "/minions", "/minions", r#"{"tgt":"web1","fun":"test.ping"}"#),
+    get("/jobs", "/jobs"),
+    get("/jobs/{jid}", "/jobs/{jid}"),
+    get("/keys", "/keys"),
+    get("/keys/{mid}", "/keys/web1"),
+    case("POST", "/hook/{path}", "/hook/x", r#"{"a":1}"#),
+    get("/stats", "/stats"),
+    case("POST", "/fire", "/fire", r#"{"tag":"x","data":{}}"#),
+    get("/ws", "/ws"),
+];

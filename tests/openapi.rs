@@ -46,11 +46,12 @@ impl House {
     async fn open() -> Option<Self> {
         let schemathesis = installed(ClientProgram::Schemathesis)?.path();
         let server = Saltern::start("", &["--auto-accept"]).await;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.ports().ret));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.ports().return_port));
         for id in ["web1", "db1"] {
             FakeMinion::start(address, id).await;
         }
-        let made = server.cli(&["user", "create", "admin", "--password", "correct horse battery", "--role", "server-admin"]);
+        let made =
+            server.cli(&["user", "create", "admin", "--password", "correct horse battery", "--role", "server-admin"]);
         assert!(made.await.status.success());
         let made = server.cli(&["token", "create", "--user", "admin", "--name", "test", "--scope", "all"]).await;
         let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
@@ -67,7 +68,7 @@ impl House {
             ("users", json!({ "name": "ann", "password": "correct horse battery", "roles": ["reader:web"] })),
             ("webhooks", json!({ "name": "hook", "url": "http://127.0.0.1:9/", "active": false })),
             ("run", json!({ "target": "*", "fun": "test.ping" })),
-            ("actions", json!({ "type": "reboot", "target": "web*", "due": "2099-01-01T00:00:00Z" })),
+            ("actions", json!({ "type": "reboot", "target": "web*", "paused": true })),
         ] {
             let request = Request::post(&format!("/api/v1/{path}"), &body).token(&self.token);
             let reply = Http::at(&self.server.url()).send(&request).await;
@@ -101,7 +102,8 @@ impl House {
         assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
         assert!(!told.contains("Selected: 0/"), "nothing was tested:\n{told}");
         let log = self.server.log();
-        let defects: Vec<&str> = log.lines().filter(|line| line.contains(" ERROR ") || line.contains("status=5")).collect();
+        let defects: Vec<&str> =
+            log.lines().filter(|line| line.contains(" ERROR ") || line.contains("status=5")).collect();
         assert!(defects.is_empty(), "{defects:#?}");
     }
 }

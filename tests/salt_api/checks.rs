@@ -25,11 +25,14 @@ pub(crate) fn no_error(reply: &Reply) -> Verdict {
     must((200..300).contains(&reply.status), reply, "it is an error")
 }
 
-/// A reply that was compressed.
-pub(crate) fn compressed(reply: &Reply) -> Verdict {
-    no_error(reply)?;
-    let is_compressed = reply.header("Content-Encoding") == Some("gzip") && reply.body.starts_with(&[0x1f, 0x8b]);
-    must(is_compressed, reply, "it is not compressed")
+/// An error of a server that has no such URL, told in JSON.
+pub(crate) fn nothing_there(reply: &Reply) -> Verdict {
+    let is_json = reply.header("Content-Type").is_some_and(|kind| kind.contains("json"));
+    must(
+        reply.status == 404 && is_json && reply.json()["status"] == 404,
+        reply,
+        "it does not say that nothing is there",
+    )
 }
 
 /// What `/token` gives.

@@ -123,6 +123,10 @@ fn objects(
 fn arrays(expected: &[Value], got: &[Value], (place, key): (&str, &str), how: How<'_>, found: &mut Vec<String>) {
     let at = |index: usize| if place.is_empty() { index.to_string() } else { format!("{place}.{index}") };
     if how.shape && place != "return" {
+        // What a function was given is as it pleased the caller.
+        if key == "Arguments" {
+            return;
+        }
         if let (Some(expected), Some(got)) = (expected.first(), got.first()) {
             compare(expected, got, &at(0), how, found);
         }

@@ -316,3 +316,26 @@ async fn a_users_name_is_not_a_pattern() {
     let reply = stand.http.send(&Request::post("/login", &anybody)).await;
     assert_eq!(reply.json()["return"][0]["user"], "adm*");
 }
+
+#[tokio::test]
+async fn large_answers_are_compressed_for_who_asks() {
+    stand_or_skip!(stand);
+    let low = json!({ "client": "local", "tgt": "*", "fun": "grains.items" });
+    let request = Request::post("/", &low).token(&stand.token("admin").await);
+    let plain = stand.http.send(&request).await;
+    assert_eq!(plain.header("Content-Encoding"), None);
+    let packed = stand.http.send(&request.header("Accept-Encoding", "gzip")).await;
+    assert_eq!(packed.header("Content-Encoding"), Some("gzip"));
+    assert!(packed.body.starts_with(&[0x1f, 0x8b]) && packed.body.len() < plain.body.len() / 2);
+}
+
+#[tokio::test]
+async fn functions_in_one_text_are_permitted_one_by_one() {
+    stand_or_skip!(stand);
+    let (file, command) = forbidden(stand, "comma");
+    let low = json!({ "client": "local", "tgt": "web1", "fun": "test.ping,cmd.run", "arg": [[], [command]] });
+    let reply = stand.low_as("tester", &low).await;
+    // Refused, or asked for as one function that does not exist; run it is not.
+    assert!(reply.status == 401 || reply.text().contains("is not available"), "{} {}", reply.status, reply.text());
+    assert!(!file.exists());
+}

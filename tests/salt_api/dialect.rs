@@ -23,7 +23,7 @@ pub(crate) fn older(value: &mut Value) {
 }
 
 /// Fields that 3008 added to what minions are told and say.
-const ONLY_NEWER: [&str; 7] = [
+const ONLY_NEWER: [&str; 8] = [
     "__pub_resource_targets",
     "__pub_pure_resource_target",
     "__pub_minion_is_target",
@@ -31,6 +31,7 @@ const ONLY_NEWER: [&str; 7] = [
     "pure_resource_target",
     "minion_is_target",
     "ts",
+    "__state_ran__",
 ];
 
 /// A minion that has a key and does not answer is `false`; one without a key is a text in every version.
@@ -84,6 +85,25 @@ pub(crate) fn with_db1(value: &mut Value) {
     }
 }
 
+/// Removes what minions are told here in addition, so that they say when they begin: functions that give back all they were
+/// told show it.
+pub(crate) fn unacknowledged(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            for name in ["__pub_metadata", "metadata"] {
+                let ours = object.get_mut(name).and_then(Value::as_object_mut);
+                if ours.is_some_and(|metadata| metadata.remove("saltern").is_some() && metadata.is_empty()) {
+                    object.remove(name);
+                }
+            }
+            object.retain(|key, _| key != "__pub_module_executors" && key != "module_executors");
+            object.values_mut().for_each(unacknowledged);
+        }
+        Value::Array(list) => list.iter_mut().for_each(unacknowledged),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +126,14 @@ mod tests {
     fn the_servers_own_key_has_its_old_name() {
         becomes(json!({ "local": ["host1.pem", "host1.pub"] }), json!({ "local": ["master.pem", "master.pub"] }));
         becomes(json!({ "local": { "host1.pub": "02:d7" } }), json!({ "local": { "master.pub": "02:d7" } }));
+    }
+
+    #[test]
+    fn what_the_acknowledgement_adds_is_removed_and_nothing_else() {
+        let mut got = json!({ "__pub_metadata": { "saltern": { "action": 1 } }, "__pub_module_executors": [], "__pub_fun": "x",
+            "metadata": { "saltern": {}, "ticket": "T-9" } });
+        unacknowledged(&mut got);
+        assert_eq!(got, json!({ "__pub_fun": "x", "metadata": { "ticket": "T-9" } }));
     }
 
     #[test]

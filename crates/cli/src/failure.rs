@@ -105,7 +105,7 @@ mod tests {
                 code: "x".into(),
                 hint: String::new(),
             };
-            Failure::from(ClientError::Refused { status, problem }).code
+            Failure::from(ClientError::Refused { status, problem: Box::new(problem) }).code
         };
         assert_eq!(refused(400), USAGE);
         assert_eq!(refused(404), FAILED);

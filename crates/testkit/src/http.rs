@@ -79,7 +79,14 @@ impl Http {
 
     /// Sends a request and gives the whole reply.
     pub async fn send(&self, request: &Request) -> Reply {
-        let what = format!("{} {}", request.method, request.path);
+        match self.send_within(PATIENCE, request).await {
+            Some(reply) => reply,
+            None => panic!("{} {} was not answered within {PATIENCE:?}", request.method, request.path),
+        }
+    }
+
+    /// Sends a request and gives the whole reply if it comes within this time.
+    pub async fn send_within(&self, patience: Duration, request: &Request) -> Option<Reply> {
         let answer = async {
             let (mut connection, mut head) = self.open(request).await;
             let mut body = Body::of(&head, &request.method);
@@ -88,10 +95,7 @@ impl Http {
             }
             head
         };
-        match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(reply) => reply,
-            Err(_) => panic!("{what} was not answered within {PATIENCE:?}"),
-        }
+        tokio::time::timeout(patience, answer).await.ok()
     }
 
     /// Opens a connection, sends the request and reads the reply's head.

@@ -59,7 +59,7 @@ pub enum ClientError {
         /// The HTTP status
         status: u16,
         /// What it said
-        problem: Problem,
+        problem: Box<Problem>,
     },
     /// What came is not what this client understands.
     #[error("the server's answer cannot be read: {0}")]
@@ -106,7 +106,7 @@ impl ClientError {
             code: "unknown".into(),
             hint: String::new(),
         });
-        Self::Refused { status, problem }
+        Self::Refused { status, problem: Box::new(problem) }
     }
 }
 

@@ -80,7 +80,7 @@ where
 
 fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, ClientError> {
     serde_json::from_slice(line).map_err(|wrong| match serde_json::from_slice(line) {
-        Ok(ErrorLine { error }) => ClientError::Refused { status: 500, problem: error.into() },
+        Ok(ErrorLine { error }) => ClientError::Refused { status: 500, problem: Box::new(error.into()) },
         Err(_) => ClientError::Protocol(wrong.to_string()),
     })
 }

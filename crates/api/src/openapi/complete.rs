@@ -68,6 +68,9 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
     let has_fields = method == "get" && operation["responses"]["200"]["content"].get("application/json").is_some();
 
     let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+    for parameter in parameters.iter_mut().filter(|parameter| parameter.get("description").is_none()) {
+        parameter["description"] = parameter["schema"]["description"].clone();
+    }
     if has_fields {
         parameters.push(json!({
             "name": "fields", "in": "query", "schema": { "type": "string", "minLength": 1 },

@@ -3,8 +3,8 @@
 //! The body is problem JSON (RFC 9457) whatever refused the request: a handler, an extractor, a limit, or the router itself.
 
 use crate::shape::{ErrorLine, Problem};
-use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::http::StatusCode;
+use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use saltern_server::{Class, Error};
 use std::time::Duration;
@@ -23,12 +23,7 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    pub(crate) fn new(
-        status: StatusCode,
-        code: &'static str,
-        detail: impl Into<String>,
-        hint: &'static str,
-    ) -> Self {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>, hint: &'static str) -> Self {
         Self { status, code, detail: detail.into(), hint, retry_after: None }
     }
 

@@ -80,7 +80,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Who {
     }
 }
 
-/// Somebody who asks for what takes nothing in the query; what is there is a mistake of his.
+/// The query of what takes none: whatever is there is a mistake.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}

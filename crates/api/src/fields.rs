@@ -66,7 +66,8 @@ fn take(uri: &mut Uri) -> Result<Option<Selection>, ApiError> {
     if !query.split('&').any(|piece| is_ours(&piece)) {
         return Ok(None);
     }
-    let all = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(|error| ApiError::invalid(error.body_text()))?;
+    let all =
+        Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(|error| ApiError::invalid(error.body_text()))?;
     let mut named = all.0.iter().filter(|(name, _)| name == FIELDS).map(|(_, value)| value);
     let selection = match (named.next(), named.next()) {
         (Some(names), None) => Selection::parse(names)?,

@@ -50,15 +50,16 @@ async fn once(app: App, caller: Caller, request: Request, next: Next) -> Result<
     }
     let key = read_key(&request)?;
     let (parts, body) = request.into_parts();
-    let body = Bytes::from_request(Request::from_parts(parts.clone(), body), &()).await.map_err(|rejection| {
-        match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                let text = rejection.body_text();
-                ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, "send less in one request")
-            }
-            _ => ApiError::invalid(rejection.body_text()),
-        }
-    })?;
+    let body =
+        Bytes::from_request(Request::from_parts(parts.clone(), body), &()).await.map_err(
+            |rejection| match rejection.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    let text = rejection.body_text();
+                    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, "send less in one request")
+                }
+                _ => ApiError::invalid(rejection.body_text()),
+            },
+        )?;
     match app.begin_request(&caller, &key, fingerprint(&parts, &caller, &body)).await? {
         Repeated::Answered(answer) => Ok(replay(answer)),
         Repeated::Other => {
@@ -89,7 +90,8 @@ async fn carry_out(app: &App, caller: &Caller, key: &str, answer: Response) -> R
             Some((name.as_str().to_owned(), value.to_owned()))
         };
         let headers = KEPT.iter().filter_map(header).collect();
-        app.end_request(caller, key, KeptAnswer { status: parts.status.as_u16(), headers, body: body.to_vec() }).await?;
+        app.end_request(caller, key, KeptAnswer { status: parts.status.as_u16(), headers, body: body.to_vec() })
+            .await?;
     } else {
         app.drop_request(caller, key).await?;
     }

@@ -32,9 +32,7 @@ pub use audit::{AuditBreak, AuditCheck, AuditEntry, AuditList};
 pub use dead_letters::{DeadLetter, DeadLetterList};
 pub use events::Event;
 pub(crate) use functions::read_function;
-pub use functions::{
-    Function, FunctionDetail, FunctionList, FunctionRefresh, FunctionsRefreshed, RefreshedKind,
-};
+pub use functions::{Function, FunctionDetail, FunctionList, FunctionRefresh, FunctionsRefreshed, RefreshedKind};
 pub use groups::{Group, GroupContent, GroupDetail, GroupList, NewGroup};
 pub(crate) use jobs::read_jid;
 pub use jobs::{Accepted, Functions, Job, JobDetail, JobList, JobStep, Return, RunRequest, Unanswered, Why};

@@ -17,7 +17,9 @@ fn is_as_checked_in(name: &str, made: &str) {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     if kept != made {
         let differs = kept.lines().zip(made.lines()).position(|(kept, made)| kept != made);
-        panic!("{name} is not what the routes say (line {differs:?}): UPDATE=1 cargo test -p saltern-api --test openapi");
+        panic!(
+            "{name} is not what the routes say (line {differs:?}): UPDATE=1 cargo test -p saltern-api --test openapi"
+        );
     }
 }
 
@@ -75,7 +77,8 @@ fn every_operation_tells_its_statuses() {
             has("413");
             has("415");
         }
-        let is_versioned = ["users/{", "groups/{", "organisations/{", "webhooks/{"].iter().any(|part| name.contains(part));
+        let is_versioned =
+            ["users/{", "groups/{", "organisations/{", "webhooks/{"].iter().any(|part| name.contains(part));
         if is_versioned && ["PUT", "PATCH", "DELETE"].iter().any(|method| name.starts_with(method)) {
             has("412");
             has("428");

@@ -18,7 +18,7 @@ pub(crate) fn ask(prompt: &str, instead: &str) -> Result<Secret, Failure> {
     let read = {
         let hidden =
             Hidden::begin(&terminal).map_err(|error| Failure::new(format!("cannot hide the password: {error}")))?;
-        read_keys(&mut hidden.terminal.bytes())
+        read_keys(&mut keys(hidden.terminal))
     };
     writeln!(terminal)?;
     read
@@ -47,6 +47,16 @@ fn read_line(input: impl BufRead) -> Result<Secret, Failure> {
         line.pop();
     }
     finish(line)
+}
+
+/// One key at a time: what is typed after Enter is for somebody else.
+fn keys(mut terminal: &File) -> impl Iterator<Item = io::Result<u8>> {
+    let mut key = [0];
+    std::iter::from_fn(move || match terminal.read(&mut key) {
+        Ok(0) => None,
+        Ok(_) => Some(Ok(key[0])),
+        Err(error) => Some(Err(error)),
+    })
 }
 
 /// The keys that are pressed until Enter, with the few that edit a line.
@@ -130,6 +140,22 @@ mod tests {
         assert!(typed(b"\x04").is_err());
         assert!(typed(b"\r").is_err());
         assert!(typed(&[b'x'; LONGEST + 1]).is_err());
+    }
+
+    #[test]
+    fn what_is_typed_is_not_shown_and_the_terminal_is_left_as_it_was() {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let terminal = OpenOptions::new().read(true).write(true).open(name).unwrap();
+        let shows = || tcgetattr(&terminal).unwrap().local_modes.contains(LocalModes::ECHO);
+        assert!(shows());
+        let hidden = Hidden::begin(&terminal).unwrap();
+        assert!(!shows());
+        drop(hidden);
+        assert!(shows());
     }
 
     #[test]

@@ -140,8 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_is_not_there_is_told_by_its_url() {
-        // A port that was just free: whoever listens there has closed it.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = saltern_testkit::ports::free();
         let url = ServerUrl::parse(&format!("http://127.0.0.1:{port}")).unwrap();
         let endpoint = Endpoint::Remote { url: url.clone(), token: None, ca_file: None };
         let error = endpoint.connect().await.unwrap_err();

@@ -17,7 +17,8 @@ const ABOUT: &str = "The API of a Saltern server.
 
 **Lists** come in pages: `limit` is how much is wanted, and `next` of the answer is the `before` or `after` of the next page, or \
 null. A page that is exactly full may be followed by an empty one. `fields=a,b.c` leaves only these fields of each entry, or \
-of the one thing that was asked for.
+of the one thing that was asked for. Jobs, actions, dead letters and the audit log come newest first; lists that are in the \
+order of names are turned around by `order=desc`.
 
 **Changes** of users, groups, organisations and webhooks need `If-Match` with the `ETag` that was read, or `*`.
 
@@ -25,6 +26,8 @@ of the one thing that was asked for.
 answer, if it was no error, is given to all that repeat it for a day, with `Idempotency-Replayed: true`. The same key with \
 another request is answered 422. While the first is carried out, and after a crash that left its end unknown, the answer is \
 409: look whether it was done before you ask anew.
+
+**Unknown** names in a query or a body are refused, not ignored.
 
 **Errors** are problem JSON (RFC 9457) with a stable `code`.";
 

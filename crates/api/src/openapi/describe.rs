@@ -35,7 +35,8 @@ pub(super) struct Answer<'a> {
 
 /// One field of a schema.
 pub(super) struct Field<'a> {
-    pub(super) name: &'a str,
+    /// With dots between where it is within another
+    pub(super) name: String,
     pub(super) kind: String,
     pub(super) description: &'a str,
     pub(super) is_required: bool,
@@ -83,7 +84,9 @@ fn read<'a>(path: &'a str, method: &str, operation: &'a Value) -> Operation<'a> 
         parameters: parameters.collect(),
         body: body.is_object().then_some(body),
         answers: answers.collect(),
-        is_open: operation["security"].as_array().is_some_and(|ways| ways.iter().any(|way| way == &Value::Object(Map::new()))),
+        is_open: operation["security"]
+            .as_array()
+            .is_some_and(|ways| ways.iter().any(|way| way == &Value::Object(Map::new()))),
     }
 }
 
@@ -99,13 +102,18 @@ pub(super) fn fields<'a>(document: &'a Value, schema: &'a Value) -> Vec<Field<'a
         let whole = part["$ref"].as_str().and_then(|name| document.pointer(name.strip_prefix('#')?)).unwrap_or(part);
         found.extend(fields(document, whole));
     }
-    let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|known| known == name));
-    found.extend(entries(&schema["properties"]).map(|(name, field)| Field {
-        name,
-        kind: kind(field),
-        description: text(&field["description"]),
-        is_required: required(name),
-    }));
+    let required =
+        |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|known| known == name));
+    for (name, field) in entries(&schema["properties"]) {
+        let description = text(&field["description"]);
+        found.push(Field { name: name.to_owned(), kind: kind(field), description, is_required: required(name) });
+        // What an object without a name of its own has in it.
+        let parts = field["oneOf"].as_array().into_iter().flatten().chain([field]);
+        for part in parts.filter(|part| part["properties"].is_object()) {
+            let within = fields(document, part).into_iter();
+            found.extend(within.map(|field| Field { name: format!("{name}.{}", field.name), ..field }));
+        }
+    }
     found
 }
 
@@ -167,9 +175,11 @@ mod tests {
 
     #[test]
     fn fields_of_others_are_fields() {
-        let document = json!({ "components": { "schemas": { "A": { "required": ["a"], "properties": { "a": {} } } } } });
-        let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/A" }, { "properties": { "b": {} } }] });
-        let names: Vec<_> = fields(&document, &schema).iter().map(|field| (field.name, field.is_required)).collect();
-        assert_eq!(names, [("a", true), ("b", false)]);
+        let document =
+            json!({ "components": { "schemas": { "A": { "required": ["a"], "properties": { "a": {} } } } } });
+        let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/A" }, { "properties": { "b": { "properties": { "c": {} } } } }] });
+        let fields = fields(&document, &schema);
+        let names: Vec<_> = fields.iter().map(|field| (field.name.as_str(), field.is_required)).collect();
+        assert_eq!(names, [("a", true), ("b", false), ("b.c", false)]);
     }
 }

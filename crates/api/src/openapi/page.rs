@@ -95,7 +95,7 @@ fn write_fields(out: &mut String, document: &Value, schema: &Value) {
         let _ = write!(
             out,
             "<tr><td><code>{}</code>{}</td><td>{}</td><td>{}</td></tr>",
-            html(field.name),
+            html(&field.name),
             if field.is_required { " *" } else { "" },
             linked(document, &field.kind),
             line(field.description)

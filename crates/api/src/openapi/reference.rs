@@ -33,6 +33,10 @@ $ curl --unix-socket /var/lib/saltern/control.sock http://localhost/api/v1/statu
 $ curl -H \"X-Auth-Token: $TOKEN\" https://salt.example.org:8000/api/v1/minions?presence=absent
 $ curl -H \"X-Auth-Token: $TOKEN\" -H 'Content-Type: application/json' -H 'Idempotency-Key: 7f3a' \\
     https://salt.example.org:8000/api/v1/run -d '{\"target\": \"web*\", \"fun\": \"test.ping\"}'
+$ curl -H \"X-Auth-Token: $TOKEN\" -H 'Content-Type: application/json' https://salt.example.org:8000/api/v1/actions -d '{
+    \"type\": \"package_install\", \"params\": {\"packages\": [\"vim\"]}, \"target\": \"web*\",
+    \"due\": \"2026-12-01T04:00:00+01:00\", \"deadline\": 14400,
+    \"policy\": {\"offline\": \"hold\", \"batch\": {\"size\": {\"percent\": 10}}, \"budget\": {\"failures\": {\"count\": 3}}}}'
 ```
 ";
 
@@ -52,7 +56,12 @@ fn write_operation(out: &mut String, operation: &Operation<'_>) {
         for parameter in &operation.parameters {
             let star = if parameter.is_required { " *" } else { "" };
             let (name, place) = (parameter.name, parameter.place);
-            let _ = writeln!(out, "| `{name}`{star} | {place} | {} | {} |", cell(&parameter.kind), cell(parameter.description));
+            let _ = writeln!(
+                out,
+                "| `{name}`{star} | {place} | {} | {} |",
+                cell(&parameter.kind),
+                cell(parameter.description)
+            );
         }
     }
     if let Some(body) = operation.body {

@@ -14,9 +14,10 @@ use saltern_core::event;
 use saltern_core::ids::{Jid, MinionId};
 use saltern_core::target::Target;
 use saltern_core::value::{Map, Value};
-use saltern_server::app::{Accepted, ActionRequest, Door, Patience, Progress, ReturnEntry, What};
+use saltern_server::app::{Accepted, ActionRequest, Door, MinionEntry, Patience, Progress, ReturnEntry, What};
 use saltern_server::{Class, Error, Presence};
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// A command that may run.
 pub(super) struct Ready {
@@ -24,6 +25,8 @@ pub(super) struct Ready {
     command: Local,
     /// Nothing: it matches nobody
     request: Option<ActionRequest>,
+    /// Minions of a batch that are away: they get no place in it
+    away: Vec<MinionId>,
 }
 
 /// What came of a command.
@@ -41,30 +44,45 @@ pub(super) async fn prepare(salt: &Salt, asker: Asker, command: Local) -> Result
     let refused = |error: Error| asker.failure(error, Voice::Local);
     let Some(target) = &command.target else {
         allowed_anywhere(salt, &asker, &command).map_err(refused)?;
-        return Ok(Ready { asker, command, request: None });
+        return Ok(Ready { asker, command, request: None, away: Vec::new() });
     };
     let mut request = request(&command, target.clone());
     if let Manner::Subset(most) = command.manner {
         allowed_anywhere(salt, &asker, &command).map_err(refused)?;
         let picked = pick(salt, &asker, target, most).await.map_err(refused)?;
         if picked.is_empty() {
-            return Ok(Ready { asker, command, request: None });
+            return Ok(Ready { asker, command, request: None, away: Vec::new() });
         }
         request.target = Target::list(picked);
     }
-    let request = match salt.app.preview(&asker.caller, request.clone(), Door::SaltApi).await {
-        Ok(_) => Some(request),
-        Err(error) if error.class() == Class::NotFound => None,
+    let meant = match salt.app.preview(&asker.caller, request.clone(), Door::SaltApi).await {
+        Ok(minions) => minions,
+        Err(error) if error.class() == Class::NotFound => {
+            return Ok(Ready { asker, command, request: None, away: Vec::new() });
+        }
         Err(error) => return Err(refused(error)),
     };
-    Ok(Ready { asker, command, request })
+    let mut away = Vec::new();
+    if matches!(command.manner, Manner::Batch { .. }) {
+        // A machine that is off would keep its place until it is given up, and the others wait behind it.
+        let there = within_reach(salt, &asker, &meant).await.map_err(refused)?;
+        away = meant.iter().filter(|minion| !there.contains(*minion)).cloned().collect();
+        if there.is_empty() {
+            return Ok(Ready { asker, command, request: None, away });
+        }
+        if !away.is_empty() {
+            let there = meant.iter().filter(|minion| there.contains(*minion));
+            request.target = Target::list(there.map(MinionId::as_str));
+        }
+    }
+    Ok(Ready { asker, command, request: Some(request), away })
 }
 
 /// Runs a command; what it adds to `return`: one element, or for batches one for each minion.
 pub(super) async fn run(salt: &Salt, ready: Ready) -> Result<Vec<Value>, Failure> {
-    let Ready { asker, command, request } = ready;
+    let Ready { asker, command, request, away } = ready;
     let nobody = || match command.manner {
-        Manner::Batch { .. } => Vec::new(),
+        Manner::Batch { .. } => away.iter().map(silent_element).collect(),
         Manner::Wait | Manner::Async | Manner::Subset(_) => vec![Value::Map(Map::new())],
     };
     let Some(request) = request else { return Ok(nobody()) };
@@ -77,7 +95,9 @@ pub(super) async fn run(salt: &Salt, ready: Ready) -> Result<Vec<Value>, Failure
     if command.manner == Manner::Async {
         return Ok(vec![accepted_element(&accepted)]);
     }
-    let answers = gather(salt, &asker, &command, accepted).await.map_err(|error| asker.failure(error, Voice::Local))?;
+    let mut answers =
+        gather(salt, &asker, &command, accepted).await.map_err(|error| asker.failure(error, Voice::Local))?;
+    answers.silent.extend(away);
     Ok(match command.manner {
         Manner::Batch { .. } => batch_elements(answers, command.full_return, command.raw),
         Manner::Wait | Manner::Async | Manner::Subset(_) => vec![element(answers, command.full_return)],
@@ -185,7 +205,7 @@ async fn gather(salt: &Salt, asker: &Asker, command: &Local, accepted: Accepted)
             gather: command.gather.unwrap_or(config.gather_job_timeout),
         };
         let mut watch = salt.app.watch(&asker.caller, jid, wait).await?;
-        let mut awaited = connected(salt, asker, &minions).await?;
+        let mut awaited = within_reach(salt, asker, &minions).await?;
         while !awaited.is_empty() {
             match watch.next().await {
                 Some(Ok(Progress::Returned(entry))) => {
@@ -204,12 +224,21 @@ async fn gather(salt: &Salt, asker: &Asker, command: &Local, accepted: Accepted)
     Ok(answers)
 }
 
-/// Those that may answer: all but the ones that are known to be away.
-async fn connected(salt: &Salt, asker: &Asker, minions: &[MinionId]) -> Result<HashSet<MinionId>, Error> {
+/// How long after the start of the server a minion that was connected before may still be on its way back.
+const RETURN: Duration = Duration::from_secs(60);
+
+/// Those that may answer: the connected ones, and for a while after a start those that may come back.
+async fn within_reach(salt: &Salt, asker: &Asker, minions: &[MinionId]) -> Result<HashSet<MinionId>, Error> {
     let target = Target::list(minions.iter().map(MinionId::as_str));
     let entries = salt.app.minions(&asker.caller, Some(&target)).await?;
-    let may_answer = |presence: &Presence| !matches!(presence, Presence::Absent(_));
-    Ok(entries.into_iter().filter(|entry| may_answer(&entry.presence)).map(|entry| entry.id).collect())
+    let is_young = salt.counters.up() < RETURN;
+    let may_answer = |entry: &MinionEntry| match entry.presence {
+        Presence::Present(_) => true,
+        // Where it connects from is not known of one that never did.
+        Presence::Unknown => is_young && entry.address.is_some(),
+        Presence::Absent(_) => false,
+    };
+    Ok(entries.into_iter().filter(may_answer).map(|entry| entry.id).collect())
 }
 
 fn accepted_element(accepted: &Accepted) -> Value {
@@ -250,8 +279,11 @@ fn batch_elements(answers: Answers, full_return: bool, raw: bool) -> Vec<Value> 
         _ => Value::map([(Value::from(&entry.minion), value(&entry, full_return, &jid))]),
     };
     let returns = answers.returns.into_iter().map(of);
-    let silent = answers.silent.iter().map(|minion| Value::map([(Value::from(minion), Value::from(false))]));
-    returns.chain(silent).collect()
+    returns.chain(answers.silent.iter().map(silent_element)).collect()
+}
+
+fn silent_element(minion: &MinionId) -> Value {
+    Value::map([(Value::from(minion), Value::from(false))])
 }
 
 fn value(entry: &ReturnEntry, full_return: bool, jid: &Value) -> Value {

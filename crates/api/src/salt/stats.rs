@@ -12,6 +12,7 @@ use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
 use saltern_server::clock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What is counted.
 #[derive(Debug)]
@@ -25,6 +26,11 @@ pub(super) struct Counters {
 impl Counters {
     pub(super) fn new() -> Self {
         Self { started: clock::now(), total: AtomicU64::new(0), current: AtomicU64::new(0), failed: AtomicU64::new(0) }
+    }
+
+    /// How long this interface has been up.
+    pub(super) fn up(&self) -> Duration {
+        clock::now().since(self.started)
     }
 
     fn shape(&self, now: Timestamp) -> Value {
@@ -74,7 +80,6 @@ pub(super) async fn count(State(salt): State<Salt>, request: Request, next: Next
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn every_value_at_the_top_is_an_object() {

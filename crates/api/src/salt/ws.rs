@@ -32,6 +32,9 @@ const QUEUE: usize = 64;
 /// How often a silent connection is tried.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// How long is waited to say goodbye.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// A request that asks for a WebSocket, or not.
 type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
@@ -62,17 +65,19 @@ fn accept(salt: Salt, query: Option<String>, session: Session, upgrade: Upgrade)
     let is_summed =
         query.is_some_and(|query| query.split('&').any(|pair| pair.split('=').next() == Some("format_events")));
     let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
-    Ok(upgrade.on_upgrade(move |socket| async move {
+    Ok(upgrade.on_upgrade(move |mut socket| async move {
         let stop = salt.stop.clone();
         tokio::select! {
-            () = converse(&salt, socket, &session, is_summed) => {}
+            () = converse(&salt, &mut socket, &session, is_summed) => {}
             () = salt.app.session_ended(&session) => {}
             () = stop.cancelled() => {}
         }
+        // Said by whoever ends it, answered by the other; a client that takes nothing any more is not waited for.
+        let _ = tokio::time::timeout(FAREWELL, socket.send(Message::Close(None))).await;
     }))
 }
 
-async fn converse(salt: &Salt, mut socket: WebSocket, session: &Session, is_summed: bool) {
+async fn converse(salt: &Salt, socket: &mut WebSocket, session: &Session, is_summed: bool) {
     let mut frames: Option<mpsc::Receiver<String>> = None;
     loop {
         let next_frame = async {
@@ -98,7 +103,12 @@ async fn converse(salt: &Salt, mut socket: WebSocket, session: &Session, is_summ
                     }
                 }
                 Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                // Reading on sends the answer to it.
+                Some(Ok(Message::Close(_))) => {
+                    let _ = tokio::time::timeout(FAREWELL, socket.recv()).await;
+                    return;
+                }
+                Some(Err(_)) | None => return,
             },
             frame = next_frame => {
                 let Some(frame) = frame else { return };

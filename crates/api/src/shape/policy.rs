@@ -13,6 +13,10 @@ pub(super) enum PolicyShape {}
 impl PartialSchema for PolicyShape {
     fn schema() -> RefOr<Schema> {
         let seconds = json!({ "type": "number", "minimum": 0, "maximum": 3_155_760_000_u64 });
+        let described = |mut schema: serde_json::Value, what: &str| {
+            schema["description"] = what.into();
+            schema
+        };
         let count = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
         let size = json!({ "description": "A number of minions, or a part of them in percent", "oneOf": [
             { "type": "object", "required": ["count"], "properties": { "count": count }, "additionalProperties": false },
@@ -31,18 +35,22 @@ impl PartialSchema for PolicyShape {
                         { "type": "string", "enum": ["fail", "hold"] },
                         { "type": "object", "required": ["retry"], "additionalProperties": false, "properties": {
                             "retry": { "type": "object", "required": ["tries", "every"],
+                                       "description": "Tries in all, and how far apart",
                                        "properties": { "tries": count, "every": seconds } } } },
                     ],
                 },
                 "retry": {
-                    "description": "What is tried again: how many attempts in all, when, and how long to wait before each",
+                    "description": "What is tried again",
                     "type": "object",
                     "additionalProperties": false,
                     "properties": {
-                        "attempts": count,
-                        "when": { "type": "string", "enum": ["not_started", "always"] },
+                        "attempts": described(count.clone(), "Attempts in all; usually 3"),
+                        "when": { "type": "string", "enum": ["not_started", "always"],
+                                  "description": "Only if the one before provably did not start (usual), or after any failure" },
                         "backoff": { "type": "object", "additionalProperties": false,
-                                     "properties": { "first": seconds, "most": seconds } },
+                                     "description": "How long to wait before another: twice as long each time",
+                                     "properties": { "first": described(seconds.clone(), "Usually 5"),
+                                                     "most": described(seconds.clone(), "Usually 300") } },
                     },
                 },
                 "job_timeout": { "description": "How long one attempt may take once it was sent",
@@ -51,7 +59,7 @@ impl PartialSchema for PolicyShape {
                     "description": "How many at once, and how long a place stays free",
                     "oneOf": [{ "type": "null" }, {
                         "type": "object", "required": ["size"], "additionalProperties": false,
-                        "properties": { "size": size, "wait": seconds },
+                        "properties": { "size": size, "wait": described(seconds.clone(), "How long a place stays free") },
                     }],
                 },
                 "budget": {
@@ -59,9 +67,11 @@ impl PartialSchema for PolicyShape {
                     "oneOf": [{ "type": "null" }, {
                         "type": "object", "required": ["failures"], "additionalProperties": false,
                         "properties": {
-                            "failures": size,
-                            "unreachable": { "oneOf": [{ "type": "null" }, size] },
-                            "then": { "type": "string", "enum": ["pause", "stop"] },
+                            "failures": described(size.clone(), "More failures than this are too many"),
+                            "unreachable": { "oneOf": [{ "type": "null" }, size],
+                                             "description": "More minions out of reach are too many; nothing: any number" },
+                            "then": { "type": "string", "enum": ["pause", "stop"],
+                                      "description": "What becomes of the rest; usually it is paused" },
                         },
                     }],
                 },
@@ -69,7 +79,7 @@ impl PartialSchema for PolicyShape {
                     "description": "Parts that are begun one after the other, each counted over all so far",
                     "type": "array",
                     "items": { "type": "object", "required": ["size"], "additionalProperties": false,
-                               "properties": { "size": size, "soak": seconds } },
+                               "properties": { "size": size, "soak": described(seconds, "How long to wait before the next") } },
                 },
                 "ack": { "description": "Whether minions are asked to acknowledge; nothing: as configured",
                          "type": ["boolean", "null"] },

@@ -262,11 +262,7 @@ async fn act_on_many(
     act(shared, caller, request.read(ActionVerb::read(&verb)?, None)?).await
 }
 
-async fn act(
-    State(shared): State<Shared>,
-    Who(caller): Who,
-    order: Order,
-) -> Result<axum::Json<VerbResult>, ApiError> {
+async fn act(State(shared): State<Shared>, Who(caller): Who, order: Order) -> Result<axum::Json<VerbResult>, ApiError> {
     let done = to_the_end(async move {
         let Order { ids, minions, verb } = order;
         shared.app.act(&caller, &ids, minions.as_deref(), &verb).await

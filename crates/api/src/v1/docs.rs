@@ -33,7 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 /// The OpenAPI description of everything under `/api/v1`. No log-in is needed.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "get_openapi", tag = "documentation", security(()),
-    responses((status = 200, description = "The document", content_type = "application/openapi+json", body = String))
+    responses((status = 200, description = "The document", content_type = "application/openapi+json", body = Value))
 )]
 async fn document(State(shared): State<Shared>, Query(Nothing {}): Query<Nothing>) -> impl IntoResponse {
     let headers = [(header::CONTENT_TYPE, "application/openapi+json"), (header::CACHE_CONTROL, "no-cache")];

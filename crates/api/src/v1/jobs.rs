@@ -18,11 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
-        .routes(routes!(run))
-        .routes(routes!(list))
-        .routes(routes!(show))
-        .routes(routes!(watch))
+    OpenApiRouter::new().routes(routes!(run)).routes(routes!(list)).routes(routes!(show)).routes(routes!(watch))
 }
 
 /// Run a function

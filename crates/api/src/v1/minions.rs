@@ -67,7 +67,9 @@ impl There {
     const fn is(self, presence: Presence) -> bool {
         matches!(
             (self, presence),
-            (Self::Present, Presence::Present(_)) | (Self::Absent, Presence::Absent(_)) | (Self::Unknown, Presence::Unknown)
+            (Self::Present, Presence::Present(_))
+                | (Self::Absent, Presence::Absent(_))
+                | (Self::Unknown, Presence::Unknown)
         )
     }
 }

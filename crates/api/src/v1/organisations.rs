@@ -80,8 +80,7 @@ async fn create(
     Query(Nothing {}): Query<Nothing>,
     Json(NewOrganisation { name, description }): Json<NewOrganisation>,
 ) -> Result<(StatusCode, Versioned<Organisation>), ApiError> {
-    let made =
-        to_the_end(async move { shared.app.put_organisation(&caller, &name, &description, None).await }).await?;
+    let made = to_the_end(async move { shared.app.put_organisation(&caller, &name, &description, None).await }).await?;
     Ok((StatusCode::CREATED, versioned(made.into())))
 }
 

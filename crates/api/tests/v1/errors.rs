@@ -41,7 +41,8 @@ async fn what_does_not_take_a_method_says_what_it_takes() {
 async fn nobody_gets_only_what_is_for_everybody() {
     let house = House::open().await;
     let stranger = house.asked_by(None);
-    for path in ["jobs", "actions", "minions", "keys", "users", "users/me", "audit", "status", "webhooks", "functions"] {
+    for path in ["jobs", "actions", "minions", "keys", "users", "users/me", "audit", "status", "webhooks", "functions"]
+    {
         let answer = stranger.ask(&format!("GET /api/v1/{path}")).answer().await;
         assert_eq!(answer.problem(), (401, "unauthenticated".into()), "{path}");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));

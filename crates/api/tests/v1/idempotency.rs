@@ -4,6 +4,7 @@ use super::{House, nobody};
 use saltern_core::access::Rights;
 use saltern_server::app::Caller;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 const KEY: &str = "idempotency-key";
 
@@ -38,7 +39,11 @@ async fn a_key_is_for_one_request() {
 #[tokio::test]
 async fn a_request_that_came_to_nothing_may_be_tried_again() {
     let house = House::open().await;
-    let make = || house.ask("POST /api/v1/users").json(&json!({ "name": "ann", "roles": ["reader:web"], "password": "correct horse battery" }));
+    let make = || {
+        house
+            .ask("POST /api/v1/users")
+            .json(&json!({ "name": "ann", "roles": ["reader:web"], "password": "correct horse battery" }))
+    };
     assert_eq!(make().with(KEY, "k1").answer().await.problem().0, 404);
     house.ask("POST /api/v1/groups").json(&json!({ "name": "web" })).answer().await.ok();
     let again = make().with(KEY, "k1").answer().await;
@@ -75,11 +80,31 @@ async fn answers_that_tell_a_secret_are_not_kept() {
 async fn a_key_is_a_word() {
     let house = House::open().await;
     for bad in ["", "two words", &"x".repeat(256)] {
-        let answer = house.ask("POST /api/v1/organisations").json(&json!({ "name": "x" })).with(KEY, bad).answer().await;
+        let answer =
+            house.ask("POST /api/v1/organisations").json(&json!({ "name": "x" })).with(KEY, bad).answer().await;
         assert_eq!(answer.problem().0, 400, "{bad:?}");
     }
     let twice = house.ask("POST /api/v1/organisations").json(&json!({ "name": "x" })).with(KEY, "a").with(KEY, "b");
     assert_eq!(twice.answer().await.problem().0, 400);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_was_begun_and_never_ended_is_not_done_again() {
+    let house = House::open().await;
+    let body = json!({ "name": "acme" });
+    // As a server leaves it that died between doing what was asked and keeping the answer.
+    let mut hash = Sha256::new();
+    for field in ["POST", "/api/v1/organisations", "all"] {
+        hash.update((field.len() as u64).to_le_bytes());
+        hash.update(field);
+    }
+    hash.update(body.to_string());
+    let root = house.caller.clone().unwrap();
+    house.server.app().begin_request(&root, "k1", hash.finalize().into()).await.unwrap();
+    let answer = house.ask("POST /api/v1/organisations").json(&body).with(KEY, "k1").answer().await;
+    assert_eq!(answer.problem(), (409, "in_progress".into()));
+    assert_eq!(house.ask("GET /api/v1/organisations/acme").answer().await.status, 404);
     house.close().await;
 }
 
@@ -94,7 +119,8 @@ async fn of_many_at_once_one_is_carried_out() {
             assert_eq!(answer.problem().1, "in_progress");
         }
     }
-    let carried_out = answers.iter().filter(|answer| answer.status == 201 && answer.header("idempotency-replayed").is_none());
+    let carried_out =
+        answers.iter().filter(|answer| answer.status == 201 && answer.header("idempotency-replayed").is_none());
     assert_eq!(carried_out.count(), 1);
     house.close().await;
 }

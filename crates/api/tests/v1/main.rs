@@ -4,9 +4,11 @@
 
 mod errors;
 mod fields;
+mod functions;
 mod idempotency;
 mod pages;
 mod people;
+mod sessions;
 mod versions;
 
 use axum::body::Body;

@@ -11,7 +11,10 @@ async fn a_user_is_made_and_never_shows_the_password() {
     assert_eq!(made.status, 201, "{made:?}");
     assert!(!made.text.contains("horse") && !made.text.contains("password"), "{made:?}");
     let shown = house.ask("GET /api/v1/users/ann").answer().await.ok();
-    assert_eq!((&shown["roles"], &shown["org"], &shown["auth"]), (&json!(["reader"]), &json!("default"), &json!("local")));
+    assert_eq!(
+        (&shown["roles"], &shown["org"], &shown["auth"]),
+        (&json!(["reader"]), &json!("default"), &json!("local"))
+    );
     let again = house.ask("POST /api/v1/users").json(&body).answer().await;
     assert_eq!(again.problem(), (409, "conflict".into()));
     house.close().await;
@@ -40,7 +43,8 @@ async fn a_token_is_told_once() {
 #[tokio::test]
 async fn scopes_and_lifetimes_are_what_they_can_be() {
     let house = House::open().await;
-    for bad in [json!({ "scope": "most" }), json!({ "lifetime": -1 }), json!({ "lifetime": 1e300 }), json!({ "x": 1 })] {
+    for bad in [json!({ "scope": "most" }), json!({ "lifetime": -1 }), json!({ "lifetime": 1e300 }), json!({ "x": 1 })]
+    {
         let answer = house.ask("POST /api/v1/tokens").json(&bad).answer().await;
         assert_eq!(answer.problem().0, 400, "{bad}");
     }

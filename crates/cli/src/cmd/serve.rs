@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// The configuration file that is read if it is there and no other is given.
 pub(crate) const DEFAULT_CONFIG: &str = "/etc/saltern/master";
@@ -156,7 +155,7 @@ pub(super) struct Serving {
     server: Server,
     signals: Signals,
     api: tokio::task::JoinHandle<Result<(), control::ControlError>>,
-    http: TaskTracker,
+    http: tokio::task::JoinHandle<()>,
     /// Where HTTP is; nothing if it is off
     pub(super) url: Option<String>,
     stop: CancellationToken,
@@ -187,11 +186,16 @@ impl Serving {
         };
         let stop = CancellationToken::new();
         let api = tokio::spawn(control.serve(server.app(), stop.clone()));
-        let (http, url) = (TaskTracker::new(), front.as_ref().map(Front::url));
-        if let Some(front) = front {
-            http.spawn(front.serve(server.app(), stop.clone()));
-        }
-        http.close();
+        let url = front.as_ref().map(Front::url);
+        let http = tokio::spawn({
+            let (app, stop) = (server.app(), stop.clone());
+            async move {
+                match front {
+                    Some(front) => front.serve(app, stop).await,
+                    None => stop.cancelled().await,
+                }
+            }
+        });
         let (publish_address, return_address) = (server.publish_address, server.return_address);
         Ok(Self { server, signals, api, http, url, stop, publish_address, return_address })
     }
@@ -202,7 +206,7 @@ impl Serving {
 
     /// Serves until a signal, or until something it cannot do without is gone; then stops in order.
     pub(super) async fn until_signal(self) -> Result<ExitCode, Failure> {
-        let Self { server, mut signals, mut api, http, stop, .. } = self;
+        let Self { server, mut signals, mut api, mut http, stop, .. } = self;
         let mut api_failed = None;
         let stopped = async {
             tokio::select! {
@@ -211,7 +215,7 @@ impl Serving {
                     signals.exit_on_next();
                     stop.cancel();
                     // Whoever does not read its answer does not keep the server from stopping.
-                    let drained = async { tokio::join!(&mut api, http.wait()) };
+                    let drained = async { tokio::join!(&mut api, &mut http) };
                     let _ = tokio::time::timeout(DRAIN, drained).await;
                 }
                 ended = &mut api => {
@@ -221,6 +225,10 @@ impl Serving {
                         Err(error) => error.to_string(),
                     };
                     api_failed = Some(Failure::new(format!("the control socket is gone: {why}")));
+                }
+                ended = &mut http => {
+                    let why = ended.map_or_else(|error| error.to_string(), |()| "it ended".to_owned());
+                    api_failed = Some(Failure::new(format!("HTTP is gone: {why}")));
                 }
             }
         };
@@ -234,7 +242,7 @@ impl Serving {
 
     async fn stop(self) {
         self.stop.cancel();
-        let drained = async { tokio::join!(self.api, self.http.wait()) };
+        let drained = async { tokio::join!(self.api, self.http) };
         let _ = tokio::time::timeout(DRAIN, drained).await;
         self.server.stop().await;
     }

@@ -152,12 +152,23 @@ impl Search {
                 .iter()
                 .all(|(key, value)| job.metadata.as_ref().and_then(|all| all.as_map()?.find(key)) == Some(value))
         };
-        self.metadata.as_ref().is_none_or(has) && self.is_in_time(job.jid)
+        self.metadata.as_ref().is_none_or(has) && self.has_target(&job.target) && self.is_in_time(job.jid)
+    }
+
+    /// By the target as it was written, not by whom it came to.
+    fn has_target(&self, target: &Value) -> bool {
+        let words = target.as_list().unwrap_or(std::slice::from_ref(target));
+        let matches =
+            |word: &Value| word.as_str().is_some_and(|text| self.targets.iter().any(|glob| glob.matches(text)));
+        self.targets.is_empty() || words.iter().any(matches)
     }
 
     fn wants_call(&self, call: &CallSummary, master: &str) -> bool {
         let matches = |globs: &[Glob], text: &str| globs.is_empty() || globs.iter().any(|glob| glob.matches(text));
+        // Whoever looks is not what he looks for.
+        let is_look = call.ended.is_none() && call.fun.starts_with("runner.jobs.");
         self.metadata.is_none()
+            && !is_look
             && matches(&self.functions, &call.fun)
             && matches(&self.targets, master)
             && self.is_in_time(call.jid)
@@ -190,7 +201,6 @@ async fn search(call: &Call, search: &Search) -> Result<Vec<Found>, Trouble> {
         before: search.before,
         limit: PAGE.min(search.limit),
         functions: search.functions.clone(),
-        targets: search.targets.clone(),
         since: search.since.and_then(|jid| jid.instant()),
         ..JobQuery::default()
     };
@@ -412,4 +422,70 @@ async fn master(call: Call) -> Outcome {
         data
     });
     Ok(Value::List(open.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use saltern_core::ids::{ActionId, MinionId};
+    use saltern_core::time::Timestamp;
+    use saltern_server::app::ReturnEntry;
+
+    #[test]
+    fn a_target_is_looked_for_as_it_was_written() {
+        let search = Search { targets: vec![Glob::new("db*")], ..Search::default() };
+        assert!(search.has_target(&"db1".into()));
+        assert!(search.has_target(&Value::list(["web1", "db1"])));
+        assert!(!search.has_target(&"*".into()));
+        assert!(Search::default().has_target(&"*".into()));
+    }
+
+    #[test]
+    fn times_bound_a_search_on_both_sides() {
+        let jid = |text: &str| stamp::read_time(text).unwrap();
+        let search = Search { since: Some(jid("2026-11-15")), until: Some(jid("2026-11-16")), ..Search::default() };
+        assert!(search.is_in_time(jid("2026-11-15 12:00")));
+        assert!(!search.is_in_time(jid("2026-11-14")) && !search.is_in_time(jid("2026-11-17")));
+        assert!(search.is_over(Some(jid("2026-11-14"))) && !search.is_over(Some(jid("2026-11-15"))));
+    }
+
+    fn detail(out: &str) -> JobDetail {
+        let id = |text: &str| MinionId::new(text).unwrap();
+        let job = JobSummary {
+            jid: Jid::parse("20261115185506275942").unwrap(),
+            action: ActionId(1),
+            created: Timestamp(0),
+            fun: "test.ping".into(),
+            arg: Value::List(Vec::new()),
+            target: "*".into(),
+            target_type: "glob".into(),
+            user: "admin".into(),
+            minions: vec![id("ghost1"), id("web1")],
+            missing: Vec::new(),
+            internal: false,
+            metadata: None,
+        };
+        let returned = ReturnEntry {
+            minion: id("web1"),
+            at: Timestamp(0),
+            retcode: 0,
+            success: true,
+            value: true.into(),
+            load: Value::map([("out", out)]),
+        };
+        JobDetail { job, runs: Vec::new(), returns: vec![returned] }
+    }
+
+    #[test]
+    fn who_did_not_answer_is_told_on_request() {
+        let text = |missing| serde_json::to_string(&returns(&detail("nested"), true, missing)).unwrap();
+        assert_eq!(text(false), r#"{"web1":true}"#);
+        assert_eq!(text(true), r#"{"web1":true,"ghost1":"Minion did not return"}"#);
+    }
+
+    #[test]
+    fn state_runs_come_with_their_outputter() {
+        let told = serde_json::to_string(&returns(&detail("highstate"), true, false)).unwrap();
+        assert_eq!(told, r#"{"outputter":"highstate","data":{"web1":true}}"#);
+    }
 }

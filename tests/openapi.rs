@@ -92,7 +92,8 @@ impl House {
             .args(["--no-color", "run", document, "--url", &self.server.url()])
             .args(["--header", &format!("X-Auth-Token: {}", self.token)])
             .args(["--checks", "all", "--exclude-checks", "positive_data_acceptance"])
-            .args(["--seed", "7", "--workers", "2", "--continue-on-failure", "--warnings", "off"])
+            // One worker: with more of them CPython 3.11 loses count of its recursion depth now and then.
+            .args(["--seed", "7", "--workers", "1", "--continue-on-failure", "--warnings", "off"])
             .args(arguments);
         for operation in ENDLESS {
             command.args(["--exclude-operation-id", operation]);

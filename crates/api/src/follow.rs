@@ -111,11 +111,12 @@ fn shape_chunk<F: Form>(chunk: &Chunk) -> Vec<Bytes> {
         Chunk::Whole(batch) => {
             let whole = batch.shaped.or_make(F::SLOT, || {
                 let pieces = batch.events.iter().map(|heard| F::shape(&heard.entry));
-                pieces.fold(BytesMut::new(), |mut all, piece| {
-                    all.extend_from_slice(&piece);
-                    all
-                })
-                .freeze()
+                pieces
+                    .fold(BytesMut::new(), |mut all, piece| {
+                        all.extend_from_slice(&piece);
+                        all
+                    })
+                    .freeze()
             });
             vec![whole]
         }

@@ -79,8 +79,8 @@ impl Identify for Directory {
 }
 
 impl LocalUsers for Directory {
-    fn knows<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async move { self.0.auth_of(user).is_some_and(|auth| auth == "local") })
+    fn auth_of<'a>(&'a self, user: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move { self.0.auth_of(user) })
     }
 
     fn check<'a>(&'a self, user: &'a str, password: &'a str) -> BoxFuture<'a, bool> {
@@ -114,7 +114,9 @@ fn login_settings(login: &Login) -> Result<login::Settings, FrontError> {
         pam: named("pam")
             .then(|| login::pam::Settings { service: login.pam_service.clone(), confdir: login.pam_confdir.clone() }),
         ldap: is_ldap
-            .then(|| login::ldap::Settings::from_keys(login.ldap.iter().map(|(key, value)| (key.as_str(), value.reveal()))))
+            .then(|| {
+                login::ldap::Settings::from_keys(login.ldap.iter().map(|(key, value)| (key.as_str(), value.reveal())))
+            })
             .transpose()?,
         file: file.transpose()?,
         shared_secret: secret.map(|secret| Secret::from(secret.reveal())),

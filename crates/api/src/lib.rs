@@ -27,7 +27,6 @@ pub mod shape;
 mod stream;
 mod v1;
 
-
 pub use front::{Front, FrontError};
 pub use v1::router;
 

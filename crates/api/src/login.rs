@@ -50,8 +50,8 @@ pub struct Settings {
 
 /// The users whom the server itself knows by name and password.
 pub trait LocalUsers: Send + Sync {
-    /// Whether there is such a user, disabled ones included, whose password is kept here.
-    fn knows<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool>;
+    /// The backend that vouches for a user whom the server knows, disabled ones included: `local` if his password is kept here.
+    fn auth_of<'a>(&'a self, user: &'a str) -> BoxFuture<'a, Option<String>>;
     /// Whether this is the user's password and he may log in.
     fn check<'a>(&'a self, user: &'a str, password: &'a str) -> BoxFuture<'a, bool>;
 }
@@ -130,10 +130,13 @@ impl Backends {
         if let Some(kind) = named.into_iter().find(|kind| kind.name() == eauth && self.has(*kind)) {
             return kind;
         }
-        if eauth == "auto" && !self.local.knows(user).await {
-            return AUTO.into_iter().find(|kind| self.has(*kind)).unwrap_or(Kind::Local);
+        if eauth != "auto" {
+            return Kind::Local;
         }
-        Kind::Local
+        match self.local.auth_of(user).await {
+            Some(auth) => named.into_iter().find(|kind| kind.name() == auth && self.has(*kind)).unwrap_or(Kind::Local),
+            None => AUTO.into_iter().find(|kind| self.has(*kind)).unwrap_or(Kind::Local),
+        }
     }
 
     fn has(&self, kind: Kind) -> bool {

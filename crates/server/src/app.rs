@@ -43,8 +43,8 @@ pub use watch::{Patience, Progress, Unanswered, Watch, Why};
 pub use webhooks::{NewWebhook, WebhookChange, WebhookEntry, WebhookFilter, WebhookTest, WhichDead};
 
 pub use saltern_store::{
-    ANY_VERSION, Action, ActionFilter, Attempt, AuditCheck, AuditEntry, AuditFilter, Counts, DeadDelivery, DeadLetter, FunctionDoc,
-    Group, Organisation, Run, TokenKind,
+    ANY_VERSION, Action, ActionFilter, Attempt, AuditCheck, AuditEntry, AuditFilter, Counts, DeadDelivery, DeadLetter,
+    FunctionDoc, Group, Organisation, Run, TokenKind,
 };
 
 pub use crate::engine::{Check, Decision, Done, Door, Explanation, Fact, Verb};

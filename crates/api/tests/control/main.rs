@@ -117,7 +117,10 @@ async fn what_is_not_there_is_not_found() {
     assert_eq!(refusal(client.job("20261115195631000000").await), not_found);
     assert_eq!(refusal(client.watch("20261115195631000000", None).await), not_found);
     assert_eq!(refusal(client.minion("web1").await), not_found);
-    assert_eq!(refusal(client.change_minion("web1", &MinionChange { ack: Some(None), ..MinionChange::default() }).await), not_found);
+    assert_eq!(
+        refusal(client.change_minion("web1", &MinionChange { ack: Some(None), ..MinionChange::default() }).await),
+        not_found
+    );
     assert_eq!(refusal(client.key("web1").await), not_found);
     let decision = KeyDecision { pattern: Some("web*".into()), ..KeyDecision::default() };
     assert_eq!(refusal(client.decide_keys(KeyVerb::Accept, &decision).await), not_found);

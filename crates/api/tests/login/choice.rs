@@ -46,6 +46,8 @@ async fn auto_asks_another_backend_only_for_people_who_are_not_local() {
     assert_eq!(backends.vouch("auto", "fred", "the shared secret").await, DENIED);
     // Disabled here is disabled, whoever else would vouch.
     assert_eq!(backends.vouch("auto", "dora", "filed").await, DENIED);
+    // Who is known to come by another way comes by that one, also if it is not the first.
+    assert_eq!(backends.vouch("auto", "sam", "the shared secret").await, identity("sam", "sharedsecret", &[]));
 }
 
 #[tokio::test]

@@ -13,12 +13,17 @@ use saltern_api::login::{Backends, Identity, LocalUsers, Refused, Settings};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The users of a server: `ann` may log in, `dora` is disabled. Checking takes different times, as it might.
+/// The users of a server: `ann` may log in, `dora` is disabled, `sam` shows the shared secret. Checking takes different times, as it might.
 struct Local;
 
 impl LocalUsers for Local {
-    fn knows<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async move { ["ann", "dora"].contains(&user) })
+    fn auth_of<'a>(&'a self, user: &'a str) -> BoxFuture<'a, Option<String>> {
+        let auth = match user {
+            "ann" | "dora" => Some("local"),
+            "sam" => Some("sharedsecret"),
+            _ => None,
+        };
+        Box::pin(async move { auth.map(str::to_owned) })
     }
 
     fn check<'a>(&'a self, user: &'a str, password: &'a str) -> BoxFuture<'a, bool> {

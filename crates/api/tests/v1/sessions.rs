@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 struct Users(App);
 
 impl LocalUsers for Users {
-    fn knows<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async move { self.0.auth_of(user).is_some() })
+    fn auth_of<'a>(&'a self, user: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move { self.0.auth_of(user) })
     }
 
     fn check<'a>(&'a self, user: &'a str, password: &'a str) -> BoxFuture<'a, bool> {

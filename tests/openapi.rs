@@ -10,6 +10,7 @@ use saltern_testkit::fake_minion::FakeMinion;
 use saltern_testkit::http::{Http, Request};
 use saltern_testkit::installed::ClientProgram;
 use saltern_testkit::pepper::installed;
+use saltern_testkit::postgres::fresh_database;
 use saltern_testkit::process::{Saltern, run_to_end};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,8 +45,12 @@ struct House {
 
 impl House {
     async fn open() -> Option<Self> {
+        Self::with(&["--auto-accept"]).await
+    }
+
+    async fn with(flags: &[&str]) -> Option<Self> {
         let schemathesis = installed(ClientProgram::Schemathesis)?.path();
-        let server = Saltern::start("", &["--auto-accept"]).await;
+        let server = Saltern::start("", flags).await;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.ports().return_port));
         for id in ["web1", "db1"] {
             FakeMinion::start(address, id).await;
@@ -131,8 +136,9 @@ async fn who_locks_himself_out_is_told_so() {
 }
 
 #[tokio::test]
-async fn the_document_as_it_is_served_holds() {
-    let Some(house) = House::open().await else { return };
+async fn the_document_as_it_is_served_holds_on_postgresql() {
+    let Some(database) = fresh_database() else { return };
+    let Some(house) = House::with(&["--auto-accept", "--database", &database]).await else { return };
     let url = format!("{}/api/v1/openapi.json", house.server.url());
     let mut arguments = vec!["--phases", "coverage"];
     OWN_END.iter().for_each(|operation| arguments.extend(["--exclude-operation-id", operation]));

@@ -73,6 +73,11 @@ pub(crate) fn with_db1(value: &mut Value) {
             {
                 object.insert("db1".into(), web1);
             }
+            if let Some(Value::Object(results)) = object.get_mut("Result")
+                && let Some(web1) = results.get("web1").cloned()
+            {
+                results.entry("db1").or_insert(web1);
+            }
             object.values_mut().for_each(with_db1);
         }
         Value::Array(list) => {
@@ -85,21 +90,24 @@ pub(crate) fn with_db1(value: &mut Value) {
     }
 }
 
-/// Removes what minions are told here in addition, so that they say when they begin: functions that give back all they were
-/// told show it.
-pub(crate) fn unacknowledged(value: &mut Value) {
+/// Removes what is said here in addition: what minions are told so that they say when they begin, which functions that give
+/// back all they were told show; and when a return came, which 3008 tells, too.
+pub(crate) fn without_additions(value: &mut Value) {
     match value {
         Value::Object(object) => {
             for name in ["__pub_metadata", "metadata"] {
-                let ours = object.get_mut(name).and_then(Value::as_object_mut);
-                if ours.is_some_and(|metadata| metadata.remove("saltern").is_some() && metadata.is_empty()) {
+                let metadata = object.get_mut(name).and_then(Value::as_object_mut);
+                if metadata.is_some_and(|metadata| metadata.remove("saltern").is_some() && metadata.is_empty()) {
                     object.remove(name);
                 }
             }
             object.retain(|key, _| key != "__pub_module_executors" && key != "module_executors");
-            object.values_mut().for_each(unacknowledged);
+            if object.contains_key("cmd") {
+                object.remove("ts");
+            }
+            object.values_mut().for_each(without_additions);
         }
-        Value::Array(list) => list.iter_mut().for_each(unacknowledged),
+        Value::Array(list) => list.iter_mut().for_each(without_additions),
         _ => {}
     }
 }
@@ -129,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_acknowledgement_adds_is_removed_and_nothing_else() {
+    fn what_is_said_in_addition_is_removed_and_nothing_else() {
         let mut got = json!({ "__pub_metadata": { "saltern": { "action": 1 } }, "__pub_module_executors": [], "__pub_fun": "x",
             "metadata": { "saltern": {}, "ticket": "T-9" } });
-        unacknowledged(&mut got);
+        without_additions(&mut got);
         assert_eq!(got, json!({ "__pub_fun": "x", "metadata": { "ticket": "T-9" } }));
     }
 

@@ -273,6 +273,8 @@ pub(crate) const DIFFERENCES: &[(&str, Ours, &str)] = &[
     ),
     ("minion-pillar.raw", Apart(&["return.0.web1.schedule"]), "only where a schedule was set"),
     ("minion-saltutil.sync_all", Apart(&["return.0.web1.resources"]), "3006 minions have no resources"),
+    ("minion-beacons.modify", Apart(&["return.0.web1.changes.diff"]), "the minion takes its time to enable a beacon"),
+    ("v3006.9--minion-schedule.list", Apart(&["return.0.web1.enabled"]), "the schedule was switched before"),
     ("minion-beacons.list_available", Form, "depends on the machine"),
     ("minion-beacons.save", Form, "another folder"),
     ("minion-sys.list_functions", Form, "depends on the version"),

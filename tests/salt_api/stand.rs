@@ -138,6 +138,12 @@ impl Stand {
         FakeMinion::connect_with(server, "den1", key_named("somebody else")).await.auth().await;
     }
 
+    /// The only key the captures of 3006 speak of: `pend1` waits.
+    pub(crate) async fn bring_pending_key(&self) {
+        self.remove_keys().await;
+        self.sign_in("pend1").await;
+    }
+
     /// Takes away every key but those of the minions and of `ghost1`.
     pub(crate) async fn remove_keys(&self) {
         for id in ["pend1", "pend2", "rej1", "den1", "newmin", "kick1", "evmin"] {

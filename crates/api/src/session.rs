@@ -1,6 +1,5 @@
-//! Logging in over our own API: who vouches, what becomes a session, and the cookie of it.
+//! Logging in over HTTP, whichever API it is asked of: who vouches, what becomes a session, and the cookie of it.
 
-use crate::error::ApiError;
 use crate::http::Peer;
 use crate::login::{Gate, Refused};
 use axum::extract::FromRequestParts;
@@ -19,11 +18,28 @@ pub(crate) struct Source {
 }
 
 /// What somebody shows to be let in.
-pub(crate) struct Credentials<'a> {
-    pub(crate) user: &'a str,
-    pub(crate) password: &'a str,
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Credentials {
+    pub(crate) user: String,
+    pub(crate) password: String,
     /// Who is to check it
-    pub(crate) auth: &'a str,
+    pub(crate) auth: String,
+}
+
+/// Why somebody is not let in.
+pub(crate) enum NotIn {
+    /// Whatever was wrong
+    Denied,
+    /// Too many tries; when another one makes sense
+    TooMany(Duration),
+    /// Not his fault
+    Failed(Error),
+}
+
+impl From<Error> for NotIn {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Source {
@@ -38,26 +54,57 @@ impl<S: Send + Sync> FromRequestParts<S> for Source {
     }
 }
 
+impl Source {
+    /// Of somebody whose origin is known already.
+    pub(crate) fn of(origin: &str) -> Self {
+        Self { address: origin.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), secure: false }
+    }
+
+    /// As audit entries have it.
+    pub(crate) fn origin(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// The cookie of a session. Scripts cannot read it, and other sites do not send it.
+    pub(crate) fn cookie(&self, signed_in: &SignedIn) -> String {
+        let Session { created, expires, .. } = &signed_in.session;
+        self.cookie_with(&signed_in.token, expires.since(*created))
+    }
+
+    /// What removes the cookie.
+    pub(crate) fn no_cookie(&self) -> String {
+        self.cookie_with("", Duration::ZERO)
+    }
+
+    fn cookie_with(&self, token: &str, lifetime: Duration) -> String {
+        let secure = if self.secure { "; Secure" } else { "" };
+        format!("session_id={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", lifetime.as_secs())
+    }
+}
+
+/// Asks the backend. A refusal goes into the audit log.
+pub(crate) async fn vouch(app: &App, gate: &Gate, from: Source, shown: &Credentials) -> Result<Identity, NotIn> {
+    match gate.vouch(from.address, &shown.auth, &shown.user, &shown.password).await {
+        Ok(crate::login::Identity { user, auth, groups }) => Ok(Identity { user, auth, groups }),
+        Err(Refused::TooMany { retry_after }) => Err(NotIn::TooMany(retry_after)),
+        Err(Refused::Denied) => {
+            app.refused_sign_in(&shown.user, &shown.auth, &from.origin()).await?;
+            Err(NotIn::Denied)
+        }
+    }
+}
+
 /// Makes a session for somebody who has the right password. The session he came with ends: its token may be known to others.
 pub(crate) async fn log_in(
     app: &App,
     gate: &Gate,
     from: Source,
-    shown: Credentials<'_>,
+    shown: &Credentials,
+    lifetime: Option<Duration>,
     old: Option<&Session>,
-) -> Result<SignedIn, ApiError> {
-    let origin = from.address.to_string();
-    let vouched = match gate.vouch(from.address, shown.auth, shown.user, shown.password).await {
-        Ok(identity) => Identity { user: identity.user, auth: identity.auth, groups: identity.groups },
-        Err(Refused::TooMany { retry_after }) => {
-            return Err(ApiError::too_many("too many log-ins were tried", retry_after));
-        }
-        Err(refused @ Refused::Denied) => {
-            app.refused_sign_in(shown.user, shown.auth, &origin).await?;
-            return Err(Error::Unauthenticated(refused.to_string()).into());
-        }
-    };
-    let signed_in = app.sign_in(vouched, &origin, None).await?;
+) -> Result<SignedIn, NotIn> {
+    let identity = vouch(app, gate, from, shown).await?;
+    let signed_in = app.sign_in(identity, &from.origin(), lifetime).await?;
     if let Some(old) = old
         && old.kind == TokenKind::Session
         && old.caller.who == signed_in.session.caller.who
@@ -67,19 +114,6 @@ pub(crate) async fn log_in(
     Ok(signed_in)
 }
 
-impl Source {
-    /// The cookie of a session. Scripts cannot read it, and other sites do not send it.
-    pub(crate) fn cookie(&self, token: &str, lifetime: Duration) -> String {
-        let secure = if self.secure { "; Secure" } else { "" };
-        format!("session_id={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", lifetime.as_secs())
-    }
-
-    /// What removes the cookie.
-    pub(crate) fn no_cookie(&self) -> String {
-        self.cookie("", Duration::ZERO)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,7 +121,7 @@ mod tests {
     #[test]
     fn scripts_cannot_read_the_cookie_and_other_sites_do_not_send_it() {
         let source = |secure| Source { address: Ipv4Addr::LOCALHOST.into(), secure };
-        let cookie = source(true).cookie("ab", Duration::from_secs(60));
+        let cookie = source(true).cookie_with("ab", Duration::from_secs(60));
         assert_eq!(cookie, "session_id=ab; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure");
         assert_eq!(source(false).no_cookie(), "session_id=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax");
     }

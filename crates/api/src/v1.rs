@@ -40,9 +40,6 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use utoipa_axum::router::OpenApiRouter;
 
-/// The largest body that is read: a job's arguments may carry a file.
-const BODY_LIMIT: usize = 32 << 20;
-
 /// What handlers share.
 #[derive(Clone)]
 pub(crate) struct Shared {
@@ -80,6 +77,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 pub fn router(app: App, gate: Option<Arc<Gate>>, stop: CancellationToken) -> Router {
     let (v1, document) = routes().split_for_parts();
     let document = openapi::complete(&document);
+    // A job's arguments may carry a file.
+    let limit = app.config().http.http_max_body;
     let shared = Shared { app, stop, gate, docs: Arc::new(Docs::new(&document)) };
     v1.route_layer(middleware::from_fn_with_state(shared.clone(), idempotency::keep))
         .route_layer(middleware::from_fn_with_state(Arc::new(Known::read(&document)), fields::select))
@@ -89,16 +88,16 @@ pub fn router(app: App, gate: Option<Arc<Gate>>, stop: CancellationToken) -> Rou
         .route("/metrics", get(status::metrics))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(middleware::from_fn(refuse_large))
+        .layer(DefaultBodyLimit::max(limit))
+        .layer(middleware::from_fn(move |request, next| refuse_large(limit, request, next)))
         .with_state(shared)
 }
 
 /// Refuses by what is announced, before a byte of it is read; what is not announced is counted while it comes.
-async fn refuse_large(request: Request, next: Next) -> Response {
+async fn refuse_large(limit: usize, request: Request, next: Next) -> Response {
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if announced.is_some_and(|length: usize| length > BODY_LIMIT) {
-        let message = format!("the body is larger than {BODY_LIMIT} bytes");
+    if announced.is_some_and(|length: usize| length > limit) {
+        let message = format!("the body is larger than {limit} bytes");
         let hint = "send less in one request";
         return ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message, hint).into_response();
     }

@@ -92,7 +92,7 @@ async fn identify(
     low: &Low,
     known: &mut HashMap<Shown, Asker>,
 ) -> Result<Asker, Failure> {
-    let shown = match (given(element, "token"), Credentials::read(element)) {
+    let shown = match (given(element, "token"), session::credentials(element)) {
         (Some(token), _) => {
             let token = token.as_str().filter(|token| session::is_token(token)).ok_or_else(Failure::no_token)?;
             Shown::Token(token.to_owned())
@@ -111,7 +111,7 @@ async fn identify(
             Asker { caller: session.caller, proof: Proof::Token }
         }
         Shown::Password(credentials) => {
-            let wrong = || Failure::wrong_credentials(low.voice(), Proof::Password, credentials.user());
+            let wrong = || Failure::wrong_credentials(low.voice(), Proof::Password, &credentials.user);
             let identity = session::vouch(salt, source, credentials).await?.ok_or_else(wrong)?;
             Asker { caller: session::caller_of(salt, identity, source).await?, proof: Proof::Password }
         }

@@ -22,8 +22,9 @@ use saltern_server::app::{Caller, EventEntry, EventQuery};
 pub(super) async fn follow(
     State(salt): State<Salt>,
     RawQuery(query): RawQuery,
-    Signed(session): Signed,
+    session: Option<Signed>,
 ) -> Result<Response, Failure> {
+    // Told first: whoever shows his token in the wrong place should learn where it belongs.
     if query.is_some_and(|query| !query.is_empty()) {
         return Err(Failure::invalid(
             "The /events endpoint takes no query parameters; in particular, tokens must not be passed via the query \
@@ -31,6 +32,7 @@ pub(super) async fn follow(
              clients) or the session cookie set by /login (for browser EventSource clients) instead.",
         ));
     }
+    let Signed(session) = session.ok_or_else(Failure::no_session)?;
     stream::<Frames>(&salt, &session.caller, None).await
 }
 

@@ -9,7 +9,7 @@ use super::call::{Asker, value_of};
 use super::commands::{check_enabled, refuse_query};
 use super::error::{Failure, Proof, Voice};
 use super::lowdata::{House, flag, given, text};
-use super::session::{self, Credentials, Signed, Source};
+use super::session::{self, Signed, Source};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -91,10 +91,10 @@ fn missing_id() -> Failure {
 
 /// By the credentials in the body, or by a session.
 async fn identify(salt: &Salt, source: Source, signed: Option<Signed>, asked: &Map) -> Result<Asker, Failure> {
-    let Some(credentials) = Credentials::read(asked) else {
+    let Some(credentials) = session::credentials(asked) else {
         return signed.map(Signed::asker).ok_or_else(Failure::no_credentials);
     };
-    let wrong = || Failure::wrong_credentials(Voice::Master, Proof::Password, credentials.user());
+    let wrong = || Failure::wrong_credentials(Voice::Master, Proof::Password, &credentials.user);
     let identity = session::vouch(salt, source, &credentials).await?.ok_or_else(wrong)?;
     Ok(Asker { caller: session::caller_of(salt, identity, source).await?, proof: Proof::Password })
 }

@@ -11,15 +11,14 @@ use super::call::Asker;
 use super::error::{Failure, Proof, Voice};
 use super::lowdata::{self, given, text};
 use super::stamp;
-use crate::http::Peer;
-use crate::login::Refused;
+use crate::session::{self, NotIn};
+pub(super) use crate::session::{Credentials, Source};
 use axum::extract::{FromRequestParts, OptionalFromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use saltern_core::value::{Map, Value};
-use saltern_server::app::{Caller, Identity, Session, SignedIn, TokenKind};
-use std::net::{IpAddr, Ipv4Addr};
+use saltern_server::app::{Caller, Identity, Session, SignedIn};
 use std::time::Duration;
 
 /// The header that carries a token.
@@ -27,21 +26,6 @@ pub(super) const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-auth-toke
 
 /// Somebody who has shown a valid token; without one the request ends here.
 pub(super) struct Signed(pub(super) Session);
-
-/// Where a request comes from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Source {
-    address: IpAddr,
-    secure: bool,
-}
-
-/// A user name, a password, and who is to check them.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Credentials {
-    user: String,
-    password: String,
-    eauth: String,
-}
 
 impl<S: Send + Sync> FromRequestParts<S> for Signed {
     type Rejection = Failure;
@@ -66,30 +50,6 @@ impl Signed {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Source {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        let peer = parts.extensions.get::<Peer>();
-        Ok(Self {
-            address: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address.ip().to_canonical()),
-            secure: peer.is_some_and(|peer| peer.secure),
-        })
-    }
-}
-
-impl Source {
-    /// Of somebody whose origin is known already.
-    pub(super) fn of(origin: &str) -> Self {
-        Self { address: origin.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), secure: false }
-    }
-
-    /// As audit entries have it.
-    pub(super) fn origin(&self) -> String {
-        self.address.to_string()
-    }
-}
-
 /// `GET /login`
 pub(super) async fn ask_to_log_in(format: Format) -> Response {
     let told = Value::map([("status", Value::Nil), ("return", "Please log in".into())]);
@@ -107,19 +67,17 @@ pub(super) async fn log_in(
     body: Body,
 ) -> Result<Response, Failure> {
     let asked = credentials_body(body.value)?;
-    let credentials = Credentials::read(&asked).ok_or_else(Failure::not_signed_in)?;
-    let identity = vouch(&salt, from, &credentials).await?.ok_or_else(Failure::not_signed_in)?;
+    let shown = credentials(&asked).ok_or_else(Failure::not_signed_in)?;
     let lifetime = lowdata::seconds(&asked, "token_expire")?;
-    let signed_in = sign_in(&salt, identity, from, lifetime).await?;
-    // The token it came with may be known to others: it ends when its owner logs in anew.
-    if let Some(axum::Extension(old)) = old
-        && old.kind == TokenKind::Session
-        && old.caller.who == signed_in.session.caller.who
-    {
-        salt.app.sign_out(&old).await?;
-    }
+    let old = old.as_ref().map(|axum::Extension(old)| old);
+    let signed_in = session::log_in(&salt.app, &salt.gate, from, &shown, lifetime, old).await;
+    let signed_in = signed_in.map_err(|refused| match refused {
+        NotIn::Denied => Failure::not_signed_in(),
+        NotIn::TooMany(retry_after) => Failure::too_many(retry_after),
+        NotIn::Failed(error) => error.into(),
+    })?;
     let mut response = format.reply(&super::run::answer(vec![log_in_element(&salt, &signed_in)]));
-    let cookie = cookie(&signed_in.token, signed_in.session.expires.since(signed_in.session.created), from.secure);
+    let cookie = from.cookie(&signed_in);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let (Ok(token), Ok(cookie)) = (HeaderValue::from_str(&signed_in.token), HeaderValue::from_str(&cookie)) {
@@ -138,7 +96,7 @@ pub(super) async fn log_out(
 ) -> Result<Response, Failure> {
     salt.app.sign_out(&session).await?;
     let mut response = format.reply(&Value::map([("return", "Your token has been cleared")]));
-    if let Ok(cookie) = HeaderValue::from_str(&cookie("", Duration::ZERO, from.secure)) {
+    if let Ok(cookie) = HeaderValue::from_str(&from.no_cookie()) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     Ok(response)
@@ -154,7 +112,7 @@ pub(super) async fn make_token(
     let missing = || Failure::invalid("Require \"username\", \"password\", and \"eauth\" params");
     let asked: Vec<Credentials> = lowdata::elements(body.value)?
         .iter()
-        .map(|element| Credentials::read(element).filter(|_| text(element, "eauth").is_some()).ok_or_else(missing))
+        .map(|element| credentials(element).filter(|_| text(element, "eauth").is_some()).ok_or_else(missing))
         .collect::<Result<_, _>>()?;
     let mut made = Vec::with_capacity(asked.len());
     for credentials in asked {
@@ -209,37 +167,23 @@ fn credentials_body(body: Value) -> Result<Map, Failure> {
     }
 }
 
-impl Credentials {
-    /// Those of an object, if it has any. Without `eauth` the server's own users are meant.
-    pub(super) fn read(asked: &Map) -> Option<Self> {
-        let user = text(asked, "username")?.to_owned();
-        let password =
-            given(asked, "password").filter(|value| value.as_list().is_none() && value.as_map().is_none())?;
-        let eauth = text(asked, "eauth").unwrap_or_default().to_owned();
-        Some(Self { user, password: password.key_text().into_owned(), eauth })
-    }
-
-    /// The name somebody goes by.
-    pub(super) fn user(&self) -> &str {
-        &self.user
-    }
+/// The credentials of an object, if it has any. Without `eauth` the server's own users are meant.
+pub(super) fn credentials(asked: &Map) -> Option<Credentials> {
+    let user = text(asked, "username")?.to_owned();
+    let password = given(asked, "password").filter(|value| value.as_list().is_none() && value.as_map().is_none())?;
+    let auth = text(asked, "eauth").unwrap_or_default().to_owned();
+    Some(Credentials { user, password: password.key_text().into_owned(), auth })
 }
 
 /// Asks the backend; nothing if it refuses. Whoever tries too often is told so.
-pub(super) async fn vouch(salt: &Salt, from: Source, asked: &Credentials) -> Result<Option<Identity>, Failure> {
-    match salt.gate.vouch(from.address, &asked.eauth, &asked.user, &asked.password).await {
-        Ok(identity) => {
-            let crate::login::Identity { user, auth, groups } = identity;
-            Ok(Some(Identity { user, auth, groups }))
-        }
-        Err(Refused::TooMany { retry_after }) => Err(Failure::too_many(retry_after)),
-        Err(Refused::Denied) => {
-            salt.app.refused_sign_in(&asked.user, &asked.eauth, &from.origin()).await?;
-            Ok(None)
-        }
+pub(super) async fn vouch(salt: &Salt, from: Source, shown: &Credentials) -> Result<Option<Identity>, Failure> {
+    match session::vouch(&salt.app, &salt.gate, from, shown).await {
+        Ok(identity) => Ok(Some(identity)),
+        Err(NotIn::Denied) => Ok(None),
+        Err(NotIn::TooMany(retry_after)) => Err(Failure::too_many(retry_after)),
+        Err(NotIn::Failed(error)) => Err(error.into()),
     }
 }
-
 /// Makes a session for somebody who was vouched for.
 pub(super) async fn sign_in(
     salt: &Salt,
@@ -253,11 +197,6 @@ pub(super) async fn sign_in(
 /// The rights of somebody who was vouched for, for this request only.
 pub(super) async fn caller_of(salt: &Salt, identity: Identity, source: Source) -> Result<Caller, Failure> {
     Ok(salt.app.caller_of(&identity, &source.origin()).await?)
-}
-
-fn cookie(token: &str, lifetime: Duration, secure: bool) -> String {
-    let secure = if secure { "; Secure" } else { "" };
-    format!("session_id={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", lifetime.as_secs())
 }
 
 /// Whether a text can be a token at all.
@@ -277,15 +216,6 @@ mod tests {
     }
 
     #[test]
-    fn scripts_cannot_read_the_cookie_and_other_sites_do_not_send_it() {
-        assert_eq!(
-            cookie("ab", Duration::from_secs(60), true),
-            "session_id=ab; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure"
-        );
-        assert_eq!(cookie("", Duration::ZERO, false), "session_id=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax");
-    }
-
-    #[test]
     fn credentials_are_an_object_or_the_first_of_a_list() {
         let read = |json: &str| credentials_body(serde_json::from_str(json).unwrap()).is_ok();
         assert!(read(r#"{"username": "ann"}"#) && read(r#"[{"username": "ann"}]"#));
@@ -296,11 +226,10 @@ mod tests {
 
     #[test]
     fn a_password_may_have_been_read_as_a_number() {
-        let credentials =
-            Credentials::read(&object(r#"{"username": "ann", "password": 1234, "eauth": "file"}"#)).unwrap();
-        assert_eq!((credentials.password.as_str(), credentials.eauth.as_str()), ("1234", "file"));
-        assert!(Credentials::read(&object(r#"{"username": "ann"}"#)).is_none());
-        assert!(Credentials::read(&object(r#"{"username": "ann", "password": null}"#)).is_none());
+        let shown = credentials(&object(r#"{"username": "ann", "password": 1234, "eauth": "file"}"#)).unwrap();
+        assert_eq!((shown.password.as_str(), shown.auth.as_str()), ("1234", "file"));
+        assert!(credentials(&object(r#"{"username": "ann"}"#)).is_none());
+        assert!(credentials(&object(r#"{"username": "ann", "password": null}"#)).is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{Shared, to_the_end};
 use crate::error::ApiError;
 use crate::extract::{Json, Nothing, Query, Who};
 use crate::openapi::Missing;
-use crate::session::{Credentials, Source, log_in};
+use crate::session::{Credentials, NotIn, Source, log_in};
 use crate::shape::{LogIn, LoggedIn, Problem};
 use axum::Extension;
 use axum::extract::State;
@@ -44,11 +44,15 @@ async fn create(
 ) -> Result<impl IntoResponse, ApiError> {
     let missing = || Error::NotFound("there is no log-in here: on the control socket none is needed".into());
     let gate = shared.gate.ok_or_else(missing)?;
-    let shown = Credentials { user: &user, password: &password, auth: &auth };
-    let signed_in = log_in(&shared.app, &gate, from, shown, old.as_deref()).await?;
-    let lifetime = signed_in.session.expires.since(signed_in.session.created);
+    let shown = Credentials { user, password, auth };
+    let signed_in =
+        log_in(&shared.app, &gate, from, &shown, None, old.as_deref()).await.map_err(|refused| match refused {
+            NotIn::Denied => Error::Unauthenticated("the user name or the password is wrong".into()).into(),
+            NotIn::TooMany(retry_after) => ApiError::too_many("too many log-ins were tried", retry_after),
+            NotIn::Failed(error) => error.into(),
+        })?;
     let headers = [
-        (header::SET_COOKIE, from.cookie(&signed_in.token, lifetime)),
+        (header::SET_COOKIE, from.cookie(&signed_in)),
         (header::HeaderName::from_static("x-auth-token"), signed_in.token.clone()),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];

@@ -48,6 +48,9 @@ pub struct UserChange {
     pub roles: Option<Vec<String>>,
 }
 
+/// What people are called who ask about themselves.
+const MYSELF: &str = "me";
+
 /// Ways to vouch for somebody.
 const AUTHS: [&str; 5] = [LOCAL, "pam", "ldap", "file", "sharedsecret"];
 
@@ -68,6 +71,9 @@ impl App {
     /// Makes a user.
     pub async fn create_user(&self, caller: &Caller, name: &str, change: UserChange) -> Result<UserEntry, Error> {
         check_name("user", name)?;
+        if name == MYSELF {
+            return Err(Error::Invalid(format!("{MYSELF:?} means whoever asks; take another name")));
+        }
         let org = change.org.clone().unwrap_or_else(|| own_org(caller));
         let fresh = User {
             name: name.into(),

@@ -2,7 +2,7 @@
 
 use crate::salt::error::Failure;
 use crate::salt::function::{Call, Function, Outcome, Trouble};
-use crate::salt::session::{self, Credentials, Source};
+use crate::salt::session::{self, Source};
 use saltern_core::value::{Map, Value};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -28,7 +28,7 @@ async fn make(call: Call) -> Outcome {
         .filter_map(|name| Some((Value::from(name), call.given.get(name)?.clone())))
         .collect();
     let wrong = || Trouble::Raised("the user name or the password is wrong".into());
-    let credentials = Credentials::read(&asked).ok_or_else(wrong)?;
+    let credentials = session::credentials(&asked).ok_or_else(wrong)?;
     let source = Source::of(&call.caller.origin);
     let identity =
         session::vouch(&call.salt, source, &credentials).await.map_err(Trouble::Refused)?.ok_or_else(wrong)?;

@@ -21,7 +21,7 @@ mod wish;
 
 pub use class::{Class, runner_class, wheel_class};
 pub use entry::{Arguments, Condition, Entry, Pattern, Rule};
-pub use events::{Audience, audience, narrow};
+pub use events::{Audience, audience, narrow, narrow_target};
 pub use external::{RawRules, RulesError};
 pub use rights::Rights;
 pub use role::{BadGrant, Grant, Role, Scope};

@@ -52,6 +52,7 @@ manage group db of acme        | -    | -      | -          | -            | -  
 manage group web of other      | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
 manage minion web1             | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
 manage minion far1             | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
+manage what is ones own        | a    | a      | a          | a            | a           | a        | a               | a           | a         | a                  | a
 ";
 
 #[test]
@@ -229,6 +230,7 @@ fn with_wish<T>(row: &str, then: impl FnOnce(&Wish<'_>) -> T) -> T {
         ["manage", "users", "of", org] => then(&Wish::Manage(Thing::Users { org })),
         ["manage", "group", name, "of", org] => then(&Wish::Manage(Thing::Group { org, name })),
         ["manage", "minion", name] => then(&Wish::Manage(Thing::Minion(&id(name)))),
+        ["manage", "what", "is", "ones", "own"] => then(&Wish::Manage(Thing::Own)),
         ["manage", org] => then(&Wish::Manage(Thing::Organisation(org))),
         _ => panic!("no such wish: {row}"),
     }

@@ -71,24 +71,32 @@ pub fn narrow(data: &mut Value, sight: &Sight) {
             items.retain(|item| item.as_str().is_some_and(|name| sight.sees_name(name)));
         }
     }
-    narrow_list_target(map, sight);
+    let kind = map.get("tgt_type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Some(target) = map.get_mut("tgt") {
+        narrow_target(&kind, target, sight);
+    }
+}
+
+/// Removes the ids he does not see from a target that lists ids; the words of other targets name nobody for certain.
+pub fn narrow_target(kind: &str, target: &mut Value, sight: &Sight) {
+    if kind != "list" || sight.is_all() {
+        return;
+    }
+    match target {
+        Value::List(items) => items.retain(|item| item.as_str().is_some_and(|name| sight.sees_name(name))),
+        // A list may also be text with commas.
+        other => {
+            if let Some(text) = other.as_str() {
+                let seen: Vec<&str> = text.split(',').filter(|name| sight.sees_name(name.trim())).collect();
+                *other = seen.join(",").into();
+            }
+        }
+    }
 }
 
 /// Where the server's events list minions. `tgt` is such a list if ids were asked for.
 const LISTS: &[&str] = &["minions", "missing", "present", "new", "lost", "tgt"];
 const BATCH_LISTS: &[&str] = &["available_minions", "down_minions", "done_minions", "timedout_minions"];
-
-/// A list target may also be text with commas.
-fn narrow_list_target(map: &mut Map, sight: &Sight) {
-    let is_list = map.get("tgt_type").and_then(Value::as_str) == Some("list");
-    if let Some(target) = map.get_mut("tgt")
-        && is_list
-        && let Some(text) = target.as_str()
-    {
-        let seen: Vec<&str> = text.split(',').filter(|name| sight.sees_name(name.trim())).collect();
-        *target = seen.join(",").into();
-    }
-}
 
 fn one(id: Option<&str>) -> Audience {
     id.and_then(|id| MinionId::new(id).ok()).map_or(Audience::Server, Audience::Minion)

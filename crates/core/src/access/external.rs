@@ -75,6 +75,11 @@ impl RawRules {
         self.backend(eauth).map(|backend| &backend.options)
     }
 
+    /// Whether somebody is called by his name, by whatever way to log in.
+    pub fn names(&self, user: &str) -> bool {
+        self.backends.iter().any(|backend| backend.names.iter().any(|(name, _)| name.is_user(user)))
+    }
+
     /// The entries that apply to somebody: his own and those of his groups, and those of `*` if he has none of his own.
     pub fn entries(&self, eauth: &str, user: &str, groups: &[String]) -> Vec<Entry> {
         let Some(backend) = self.backend(eauth) else { return Vec::new() };

@@ -243,6 +243,8 @@ impl Rights {
             Thing::Minion(minion) => allow(self.administers.sees(minion), || {
                 "a minion is managed by admins of its organisation and by server admins".into()
             }),
+            // Only the token in use stands between somebody and what is his.
+            Thing::Own => Ok(()),
         }
     }
 }

@@ -75,6 +75,8 @@ pub enum Thing<'a> {
     },
     /// What is kept about a minion
     Minion(&'a MinionId),
+    /// What is one's own: password, tokens, webhooks
+    Own,
 }
 
 /// A no: one sentence that says what is missing.

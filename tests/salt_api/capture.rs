@@ -69,9 +69,14 @@ pub(crate) fn group(name: &str) -> Vec<Capture> {
     lines(&format!("{name}.jsonl"))
 }
 
+/// Where the corpus is.
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/salt-api")
+}
+
 /// The values in a file of the corpus, one per line.
 pub(crate) fn lines<T: for<'a> Deserialize<'a>>(name: &str) -> Vec<T> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/salt-api").join(name);
+    let path = folder().join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let read =
         |(number, line)| serde_json::from_str(line).unwrap_or_else(|error| panic!("{name}:{}: {error}", number + 1));

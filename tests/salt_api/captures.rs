@@ -59,6 +59,17 @@ async fn other_settings_have_the_same_effect_as_with_salt_api() {
 }
 
 #[test]
+fn every_file_of_the_corpus_is_used() {
+    let names = std::fs::read_dir(capture::folder()).unwrap().map(|file| file.unwrap().file_name());
+    let mut names: Vec<String> =
+        names.filter_map(|name| name.to_str()?.strip_suffix(".jsonl").map(str::to_owned)).collect();
+    names.sort();
+    let mut used: Vec<&str> = capture::GROUPS.into_iter().chain(["pepper", "saltgui"]).collect();
+    used.sort_unstable();
+    assert_eq!(names, used);
+}
+
+#[test]
 fn every_difference_is_one_of_a_capture_and_is_named_once() {
     let captures: Vec<Capture> = capture::GROUPS.into_iter().flat_map(capture::group).collect();
     let cases: BTreeSet<&str> = captures.iter().map(|capture| capture.case.as_str()).collect();

@@ -88,6 +88,13 @@ pub(crate) fn statistics(reply: &Reply) -> Verdict {
     must(is_table, reply, "it is no object of objects")
 }
 
+/// Several functions in one text are several functions, as on the command line.
+pub(crate) fn several_functions(reply: &Reply) -> Result<(), String> {
+    let answer = &reply.json()["return"][0]["web1"];
+    let expected = serde_json::json!({ "test.ping": true, "test.echo": "hello" });
+    if answer["ret"] == expected && answer["retcode"] == 0 { Ok(()) } else { Err(answer.to_string()) }
+}
+
 /// The newest job: one, with what is known of it.
 pub(crate) fn last_job(reply: &Reply) -> Verdict {
     no_error(reply)?;

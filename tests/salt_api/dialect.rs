@@ -1,6 +1,6 @@
 //! What a 3008 answer looks like in the dialect of 3006 and 3007, which is the one that is spoken here.
 //!
-//! The existing clients were written for it; `docs` of the corpus name each place where the two differ.
+//! The existing clients were written for it, and some of them misread what 3008 says instead.
 
 use serde_json::{Map, Value, json};
 

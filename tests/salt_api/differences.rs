@@ -89,7 +89,13 @@ pub(crate) const DIFFERENCES: &[(&str, Ours, &str)] = &[
     ("local-nodegroup-unknown", Status(400), "there is no such nodegroup"),
     ("v3006.9--local-nodegroup-unknown", Status(400), "there is no such nodegroup"),
     ("v3006.9--local_batch-bad", Status(400), "as 3008 does"),
+    (
+        "local-multi-function-full",
+        Checked(checks::several_functions),
+        "`a,b` means two functions on Salt's own command line, and each has to be allowed",
+    ),
     ("runner-unknown", Status(400), "there is no such function"),
+    ("runner-raises", Status(400), "`salt.cmd` runs modules of a salt-master, and there is none"),
     ("runner-unknown-full_return", Status(400), "there is no such function"),
     ("runner-async-unknown", Status(400), "there is no such function"),
     ("v3006.9--runner-unknown", Status(400), "there is no such function"),
@@ -288,8 +294,8 @@ pub(crate) const DIFFERENCES: &[(&str, Ours, &str)] = &[
 
 /// Captures that say nothing about this server.
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[
-    ("events-idle", "nothing happens in it; a_stream_begins_ends_and_keeps_alive_as_it_should"),
-    ("events-logout-closes", "its end comes earlier; a_stream_begins_ends_and_keeps_alive_as_it_should"),
+    ("events-idle", "nothing happens in it; a_stream_on_which_nothing_happens_is_kept_alive"),
+    ("events-logout-closes", "its end comes earlier; a_stream_begins_as_it_should_and_ends_with_the_session"),
     ("events-noperm-user", "a defect; who_may_see_nothing_hears_nothing"),
     ("events-stream-denied", "a defect; a_refused_call_tells_nobody_a_secret"),
     ("events-stream-orchestrate", "orchestration is not offered yet"),

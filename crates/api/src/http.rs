@@ -17,7 +17,7 @@ mod socket;
 mod streams;
 mod tls;
 
-pub use identify::{Identified, Identify, identified};
+pub use identify::{Identified, Identify, OwnPage, identified};
 pub use limits::TimeLimit;
 pub use log::{RequestId, Who};
 pub use streams::Endless;

@@ -20,6 +20,7 @@ mod keys;
 mod local;
 mod lowdata;
 mod pages;
+mod places;
 mod run;
 mod runner;
 mod session;
@@ -36,14 +37,11 @@ use axum::http::StatusCode;
 use axum::middleware;
 use axum::routing::{MethodRouter, get, post};
 use error::Failure;
+use places::Places;
 use saltern_server::app::App;
 use stats::Counters;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-
-/// Most calls of the server's own functions under way at once, those that nobody waits for included.
-const MOST_CALLS: usize = 256;
 
 /// What handlers share.
 #[derive(Clone)]
@@ -52,15 +50,14 @@ pub(crate) struct Salt {
     gate: Arc<Gate>,
     /// Ends the answers that have no end
     stop: CancellationToken,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     counters: Arc<Counters>,
 }
 
 /// The routes. Whoever serves them puts a [`saltern_server::app::Session`] into the extensions of requests that show a valid
 /// token, and a [`crate::http::Peer`] into all.
 pub(crate) fn routes(app: App, gate: Arc<Gate>, stop: CancellationToken) -> Router {
-    let places = Arc::new(Semaphore::new(MOST_CALLS));
-    let salt = Salt { app, gate, stop, places, counters: Arc::new(Counters::new()) };
+    let salt = Salt { app, gate, stop, places: Arc::default(), counters: Arc::new(Counters::new()) };
     let routes: [(&str, MethodRouter<Salt>); 22] = [
         ("/login", get(session::ask_to_log_in).post(session::log_in)),
         ("/logout", post(session::log_out)),

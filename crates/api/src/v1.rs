@@ -34,7 +34,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use docs::Docs;
 use saltern_server::Error;
-use saltern_server::app::App;
+use saltern_server::app::{App, Caller};
 use std::future::Future;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -88,13 +88,16 @@ pub fn router(app: App, gate: Option<Arc<Gate>>, stop: CancellationToken) -> Rou
         .route("/metrics", get(status::metrics))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .layer(DefaultBodyLimit::max(limit))
         .layer(middleware::from_fn(move |request, next| refuse_large(limit, request, next)))
         .with_state(shared)
 }
 
 /// Refuses by what is announced, before a byte of it is read; what is not announced is counted while it comes.
-async fn refuse_large(limit: usize, request: Request, next: Next) -> Response {
+async fn refuse_large(limit: usize, mut request: Request, next: Next) -> Response {
+    // What a stranger may send is limited where it is found out that he is one.
+    if request.extensions().get::<Caller>().is_some() {
+        DefaultBodyLimit::max(limit).apply(&mut request);
+    }
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: usize| length > limit) {
         let message = format!("the body is larger than {limit} bytes");

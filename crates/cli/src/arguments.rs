@@ -4,7 +4,8 @@
 //! The rules have corners that people rely on; `tests/golden/arguments.json` holds Salt's own answers.
 
 use saltern_core::value::{Map, Value};
-use saltern_render::yaml;
+use saltern_render::words::keyword;
+pub(crate) use saltern_render::words::value;
 
 /// The arguments of one function.
 #[derive(Clone, Debug, Default)]
@@ -75,48 +76,6 @@ impl Arguments {
             args.push(kwargs.into());
         }
         args.into()
-    }
-}
-
-/// `name` and `value` of `name=value`, if it is that: `a==b`, `1a=b` and what has more lines are not.
-fn keyword(word: &str) -> Option<(&str, &str)> {
-    let (name, value) = word.split_once('=')?;
-    let mut letters = name.chars();
-    let first = letters.next()?;
-    let is_word = |c: char| c == '_' || c.is_alphanumeric();
-    if !is_word(first) || first.is_numeric() || !letters.all(|c| is_word(c) || c == '.' || c == '-') {
-        return None;
-    }
-    // A line end at the very end is not part of the value, one within is no keyword argument.
-    let value = value.strip_suffix('\n').unwrap_or(value);
-    (!value.starts_with('=') && !value.contains('\n')).then_some((name, value))
-}
-
-/// A word as a value.
-pub(crate) fn value(word: &str) -> Value {
-    let text = || Value::from(word);
-    let trimmed = word.trim();
-    if matches!(trimmed, "" | "---" | "...") || word.contains(['\t', '\r', '\n']) {
-        return text();
-    }
-    if word.contains('_') && trimmed.chars().all(|c| c == '_' || c.is_ascii_digit()) {
-        return text();
-    }
-    if word == "None" {
-        return Value::Nil;
-    }
-    let Ok(read) = yaml::load(word) else { return text() };
-    if word.contains('#') {
-        // What follows would be lost as a comment: only if something else than text is before it.
-        return if matches!(read, Value::Text(_) | Value::Nil) { text() } else { read };
-    }
-    match &read {
-        Value::Map(_) if !word.starts_with('{') => text(),
-        Value::List(_) if !word.starts_with('[') => text(),
-        Value::Text(empty) if empty.is_empty() && matches!(word, "|" | "!") => text(),
-        Value::Nil if word == "!" => text(),
-        Value::Bytes(_) | Value::Ext(..) => text(),
-        _ => read,
     }
 }
 

@@ -28,6 +28,7 @@ mod network;
 mod pillar;
 mod pkg;
 mod ps;
+mod saltern_chain;
 mod saltutil;
 mod service;
 mod status;
@@ -38,7 +39,7 @@ mod sysctl;
 mod system;
 mod test;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod timezone;
 mod user;
 pub(crate) mod words;
@@ -73,6 +74,7 @@ const MODULES: &[&[Function]] = &[
     pillar::FUNCTIONS,
     pkg::FUNCTIONS,
     ps::FUNCTIONS,
+    saltern_chain::FUNCTIONS,
     saltutil::FUNCTIONS,
     service::FUNCTIONS,
     status::FUNCTIONS,

@@ -7,6 +7,7 @@
 //!
 //! Main types: [`Minion`] (the running agent), [`Config`], [`functions::Function`].
 
+mod chain;
 mod clock;
 mod config;
 mod error;

@@ -14,6 +14,7 @@ pub mod pillar;
 pub mod sls;
 pub mod targets;
 pub mod top;
+pub mod words;
 pub mod yaml;
 
 pub use error::{Error, Position};

@@ -5,6 +5,7 @@
 
 mod actions;
 mod audit;
+mod banks;
 mod cache;
 mod calls;
 mod events;

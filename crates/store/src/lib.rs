@@ -11,6 +11,7 @@
 
 mod actions;
 mod audit;
+mod banks;
 mod calls;
 mod counters;
 mod counts;

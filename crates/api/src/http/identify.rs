@@ -9,7 +9,7 @@ use super::cors::Origins;
 use super::log::Who;
 use crate::error::ApiError;
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::{self, HeaderMap};
 use axum::http::{Extensions, Method, Uri};
 use axum::middleware::{self, Next};
@@ -23,6 +23,15 @@ const COOKIE: &[u8] = b"session_id";
 
 /// Nothing longer is looked up.
 const LONGEST: usize = 512;
+
+/// The largest body of somebody who has shown no valid token: he has only himself to name. What is read of it takes twenty
+/// times its size in memory.
+const STRANGER: usize = 256 << 10;
+
+/// Whether a request was made by our own page, one of an allowed origin, or no page at all. In the extensions of every
+/// request: a page of another site must not be given a cookie either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnPage(pub bool);
 
 /// Knows whose a token is.
 pub trait Identify: Send + Sync + 'static {
@@ -56,6 +65,9 @@ pub fn identified(router: Router, by: impl Identify) -> Router {
 }
 
 async fn look_up<I: Identify>(State(by): State<Arc<I>>, mut request: Request, next: Next) -> Response {
+    let is_own = is_own_page(request.headers(), request.extensions());
+    request.extensions_mut().insert(OwnPage(is_own));
+    let mut is_stranger = true;
     if let Some(secret) = secret_of(&request) {
         let origin = request.extensions().get::<Peer>().map(Peer::origin).unwrap_or_default();
         match by.identify(&secret, &origin).await {
@@ -64,11 +76,15 @@ async fn look_up<I: Identify>(State(by): State<Arc<I>>, mut request: Request, ne
                     log.is(who);
                 }
                 request.extensions_mut().extend(extensions);
+                is_stranger = false;
             }
             Ok(None) => {}
             // Not to know whose it is must not look like a token that is not valid: clients would forget it.
             Err(error) => return ApiError::from(error).into_response(),
         }
+    }
+    if is_stranger {
+        DefaultBodyLimit::max(STRANGER).apply(&mut request);
     }
     next.run(request).await
 }
@@ -113,7 +129,7 @@ fn may_change(method: &Method, headers: &HeaderMap) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) || headers.contains_key(header::UPGRADE)
 }
 
-/// Whether a request was made by our own page, one of an allowed origin, or no page at all.
+/// See [`OwnPage`].
 fn is_own_page(headers: &HeaderMap, extensions: &Extensions) -> bool {
     let origin = headers.get(header::ORIGIN);
     let is_allowed = |origin| extensions.get::<Origins>().is_some_and(|origins| origins.contain(origin));

@@ -83,8 +83,8 @@ pub(super) fn permit(salt: &Salt, asker: Asker, call: Master) -> Result<Permitte
 /// Makes a call; the element that its client finds in `return`.
 pub(super) async fn make(salt: &Salt, permitted: Permitted) -> Result<Value, Failure> {
     let Permitted { asker, call, function } = permitted;
-    let busy = |_| Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too many calls are under way; try again in a moment");
-    let place = salt.places.clone().try_acquire_owned().map_err(busy)?;
+    let busy = || Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too many calls are under way; try again in a moment");
+    let place = salt.places.take(&asker.caller.who).ok_or_else(busy)?;
     let is_secret = function.is_some_and(|function| function.secret);
     let told_args = if is_secret { Value::List(Vec::new()) } else { kept(fun_args(&call.args, &call.kwargs), KEPT) };
     let fun = format!("{}.{}", call.house.as_str(), call.fun);

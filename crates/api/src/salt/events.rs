@@ -14,7 +14,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use saltern_core::event;
+use saltern_core::event::{self, JobTag, JobTagKind};
 use saltern_core::value::Value;
 use saltern_server::app::{Caller, EventEntry, EventQuery};
 
@@ -57,12 +57,14 @@ impl Form for Frames {
 
     fn shape(event: &EventEntry) -> Bytes {
         let mut out = Vec::with_capacity(512);
-        out.extend_from_slice(b"tag: ");
-        // A tag is one line here, whatever a minion called its event.
-        out.extend(event.tag.bytes().map(|byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }));
-        out.extend_from_slice(b"\ndata: ");
-        out.extend_from_slice(&to_json(&dialect(event)));
-        out.extend_from_slice(b"\n\n");
+        for event in [short_notice(event).as_ref(), Some(event)].into_iter().flatten() {
+            out.extend_from_slice(b"tag: ");
+            // A tag is one line here, whatever a minion called its event.
+            out.extend(event.tag.bytes().map(|byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }));
+            out.extend_from_slice(b"\ndata: ");
+            out.extend_from_slice(&to_json(&dialect(event)));
+            out.extend_from_slice(b"\n\n");
+        }
         out.into()
     }
 
@@ -78,6 +80,15 @@ impl Form for Frames {
 /// Words that every client of an event stream passes over.
 pub(super) fn comment(words: &str) -> Bytes {
     format!(": {}\n\n", words.replace(['\n', '\r'], " ")).into()
+}
+
+/// What Salt 3006 and 3007 say just before they tell of a new job: its minions, under the bare job id.
+pub(super) fn short_notice(event: &EventEntry) -> Option<EventEntry> {
+    let JobTag { jid, kind: JobTagKind::New } = JobTag::parse(&event.tag)? else { return None };
+    let minions = event.data.get("minions")?.clone();
+    let stamp = event.data.get("_stamp").cloned().unwrap_or_default();
+    let data = Value::map([("minions", minions), ("_stamp", stamp)]);
+    Some(EventEntry { tag: jid.to_string(), data, ..event.clone() })
 }
 
 /// An event as `{"data": …, "tag": …}` in the words of Salt 3006 and 3007.
@@ -125,6 +136,18 @@ mod tests {
 
     fn text(entry: &EventEntry) -> String {
         String::from_utf8(Frames::shape(entry).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_new_job_is_announced_under_its_bare_id_first() {
+        let new =
+            r#"{"jid": "20261115191346414803", "minions": ["web1"], "_stamp": "2026-11-15T19:13:46.415374+00:00"}"#;
+        let told = text(&entry("salt/job/20261115191346414803/new", new));
+        let tags: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("tag: ")).collect();
+        assert_eq!(tags, ["20261115191346414803", "salt/job/20261115191346414803/new"]);
+        assert!(told.contains(
+            r#"{"data": {"minions": ["web1"], "_stamp": "2026-11-15T19:13:46.415374"}, "tag": "20261115191346414803"}"#
+        ));
     }
 
     #[test]

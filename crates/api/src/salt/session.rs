@@ -11,6 +11,7 @@ use super::call::Asker;
 use super::error::{Failure, Proof, Voice};
 use super::lowdata::{self, given, text};
 use super::stamp;
+use crate::http::OwnPage;
 use crate::session::{self, NotIn};
 pub(super) use crate::session::{Credentials, Source};
 use axum::extract::{FromRequestParts, OptionalFromRequestParts, State};
@@ -63,6 +64,7 @@ pub(super) async fn log_in(
     State(salt): State<Salt>,
     format: Format,
     from: Source,
+    page: Option<axum::Extension<OwnPage>>,
     old: Option<axum::Extension<Session>>,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -82,7 +84,10 @@ pub(super) async fn log_in(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let (Ok(token), Ok(cookie)) = (HeaderValue::from_str(&signed_in.token), HeaderValue::from_str(&cookie)) {
         headers.insert(TOKEN_HEADER, token);
-        headers.insert(header::SET_COOKIE, cookie);
+        // A form on another site must not log somebody's browser in as its author.
+        if page.is_none_or(|page| page.0.0) {
+            headers.insert(header::SET_COOKIE, cookie);
+        }
     }
     Ok(response)
 }

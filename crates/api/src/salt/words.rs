@@ -1,10 +1,10 @@
-//! Words as Salt reads them: `name=value` is a keyword argument, and a value is YAML where that makes something of it.
+//! Arguments as clients send them: `name=value` is a keyword argument, and a value is YAML where that makes something of it.
 //!
 //! What is sent as JSON has its types already, so only `name=value` is looked for there; what comes from a form is text and
 //! is read as on the command line.
 
 use saltern_core::value::{Map, Value};
-use saltern_render::yaml;
+use saltern_render::words::{self, keyword};
 
 /// From so many digits on a number is a job's id.
 pub(super) const LONG: usize = 20;
@@ -38,50 +38,13 @@ pub(super) fn sort(words: Vec<Value>, kwargs: Map) -> (Vec<Value>, Map) {
     (args, named)
 }
 
-/// `name` and `value` of `name=value`, if it is that: `a==b`, `1a=b` and what has more lines are not.
-fn keyword(word: &str) -> Option<(&str, &str)> {
-    let (name, value) = word.split_once('=')?;
-    let mut letters = name.chars();
-    let first = letters.next()?;
-    let is_word = |c: char| c == '_' || c.is_alphanumeric();
-    if !is_word(first) || first.is_numeric() || !letters.all(|c| is_word(c) || c == '.' || c == '-') {
-        return None;
-    }
-    let value = value.strip_suffix('\n').unwrap_or(value);
-    (!value.starts_with('=') && !value.contains('\n')).then_some((name, value))
-}
-
 /// A word as a value.
 pub(super) fn read(word: &str) -> Value {
-    let text = || Value::from(word);
-    let trimmed = word.trim();
-    if matches!(trimmed, "" | "---" | "...") || word.contains(['\t', '\r', '\n']) {
-        return text();
-    }
-    // YAML 1.1 would read `1_000` as a thousand.
-    if word.contains('_') && trimmed.chars().all(|c| c == '_' || c.is_ascii_digit()) {
-        return text();
-    }
     // A job's id is a number only by its looks.
     if word.len() >= LONG && word.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text();
+        return Value::from(word);
     }
-    if word == "None" {
-        return Value::Nil;
-    }
-    let Ok(value) = yaml::load(word) else { return text() };
-    if word.contains('#') {
-        // What follows would be lost as a comment: only if something else than text is before it.
-        return if matches!(value, Value::Text(_) | Value::Nil) { text() } else { value };
-    }
-    match &value {
-        Value::Map(_) if !word.starts_with('{') => text(),
-        Value::List(_) if !word.starts_with('[') => text(),
-        Value::Text(empty) if empty.is_empty() && matches!(word, "|" | "!") => text(),
-        Value::Nil if word == "!" => text(),
-        Value::Bytes(_) | Value::Ext(..) => text(),
-        _ => value,
-    }
+    words::value(word)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::routing::any;
-use saltern_api::http::{Identified, Identify, Peer, identified};
+use saltern_api::http::{Identified, Identify, OwnPage, Peer, identified};
 use saltern_server::Error;
 
 /// Knows one token, and none while the store is away.
@@ -70,5 +70,29 @@ async fn not_to_know_is_not_to_refuse() {
     let house = house().await;
     let answer = house.ask(with("/", &[("x-auth-token", "unlucky")])).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_stranger_is_heard_out_only_so_far() {
+    let size = |body: axum::body::Bytes| async move { body.len().to_string() };
+    let house = House::open(identified(Router::new().route("/", any(size)), Doorman)).await;
+    let post = |headers: &[(&str, &str)], size: usize| request("POST", "/", headers, vec![b' '; size].into());
+    assert_eq!(house.ask(post(&[], 200 << 10)).await.text(), (200 << 10).to_string());
+    for stranger in [&[][..], &[("x-auth-token", "wrong")]] {
+        assert_eq!(house.ask(post(stranger, 300 << 10)).await.status, StatusCode::PAYLOAD_TOO_LARGE, "{stranger:?}");
+    }
+    assert_eq!(house.ask(post(&[("x-auth-token", "right")], 300 << 10)).await.text(), (300 << 10).to_string());
+    house.close().await;
+}
+
+#[tokio::test]
+async fn handlers_know_a_page_of_another_site() {
+    let page = |axum::Extension(OwnPage(is_own)): axum::Extension<OwnPage>| async move { is_own.to_string() };
+    let house = House::open(identified(Router::new().route("/", any(page)), Doorman)).await;
+    let post = |headers: &[(&str, &str)]| request("POST", "/", headers, Body::empty());
+    assert_eq!(house.ask(post(&[])).await.text(), "true");
+    assert_eq!(house.ask(post(&[("origin", "http://salt.example.org")])).await.text(), "true");
+    assert_eq!(house.ask(post(&[("origin", "http://evil.example.org")])).await.text(), "false");
     house.close().await;
 }

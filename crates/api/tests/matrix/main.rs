@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that meets the unexpected fails its test")]
 
 mod cases;
+mod strangers;
 mod town;
 
 use cases::CASES;

@@ -43,7 +43,7 @@ pub(crate) const PEOPLE: &[Person] = &[
     person("root", "default", "server-admin", &["web1", "web2", "sql1", "north1"]),
 ];
 
-const PASSWORD: &str = "correct horse";
+pub(crate) const PASSWORD: &str = "correct horse";
 
 /// Everything.
 pub(crate) struct Town {
@@ -111,6 +111,11 @@ impl Town {
     async fn session(&self, user: &str) -> String {
         let identity = Identity { user: user.into(), auth: "local".into(), groups: vec![] };
         self.app.sign_in(identity, "192.0.2.1", None).await.unwrap().token
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn send(&self, request: &Request) -> Reply {
+        self.http.send(request).await
     }
 
     /// Asks on behalf of somebody; returns what was sent, and the reply.

@@ -5,7 +5,7 @@
 use super::Sight;
 use crate::event::{JobTag, tag as tags};
 use crate::ids::{ActionId, Jid, MinionId};
-use crate::value::{Map, Value};
+use crate::value::Value;
 
 /// Whom an event is for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -65,7 +65,7 @@ impl Directory {
     pub(crate) async fn reread(&self, store: &Store) -> Result<(), Error> {
         let snapshot = Arc::new(Snapshot::read(store).await?);
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
-        self.resolved.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.members_changed();
         self.tell_change();
         Ok(())
     }
@@ -73,6 +73,11 @@ impl Directory {
     /// What is known now.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Minions came or went by somebody's decision: he is not to wait a second until he may do something with them.
+    pub(crate) fn members_changed(&self) {
+        self.resolved.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Wakes whoever holds on to rights.
@@ -157,9 +162,9 @@ impl Master {
     async fn give(self: &Arc<Self>, rights: &mut Rights, snapshot: &Snapshot, grant: &Grant) -> Result<(), Error> {
         let minions = match (&grant.role, &grant.group) {
             (Role::ServerAdmin, _) => Sight::All,
-            (_, Some(group)) => match snapshot.groups.get(group) {
+            (_, Some(group)) => match snapshot.groups.get(group).filter(|group| group.org == rights.org) {
                 Some(group) => self.minions_of_group(snapshot, group).await?,
-                // The group is gone, and the right with it.
+                // The group is gone, or he is in another organisation now, and the right with it.
                 None => return Ok(()),
             },
             (_, None) => self.minions_of_org(snapshot, &rights.org),

@@ -3,7 +3,9 @@
 use crate::Error;
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// Hashes that are computed at once: each takes 19 MiB and some milliseconds of a core.
@@ -15,9 +17,17 @@ const LONGEST: usize = 1024;
 /// Shortest password that may be set.
 const SHORTEST: usize = 8;
 
+/// Wrong passwords that somebody who is logged in may give for the old one within [`WINDOW`].
+const GUESSES: usize = 5;
+
+/// How long a wrong password counts.
+const WINDOW: Duration = Duration::from_secs(60);
+
 /// Checks and makes password hashes.
 pub(crate) struct Passwords {
     turns: Arc<Semaphore>,
+    /// When whose old password was asked for; only names of users are in it
+    guesses: Mutex<HashMap<String, Vec<Instant>>>,
     /// The hash of a password nobody has, compared with when there is no such user
     nobody: String,
 }
@@ -28,7 +38,23 @@ impl Passwords {
         let mut unknown = [0; 16];
         getrandom::fill(&mut unknown).map_err(|error| Error::Start(format!("no randomness: {error}")))?;
         let nobody = hash(&base16(&unknown)).map_err(Error::Start)?;
-        Ok(Self { turns: Arc::new(Semaphore::new(AT_ONCE)), nobody })
+        Ok(Self { turns: Arc::new(Semaphore::new(AT_ONCE)), guesses: Mutex::default(), nobody })
+    }
+
+    /// Counts a try of a user's old password, which counts until it proves to be right; refuses one too many.
+    pub(crate) fn guess(&self, user: &str) -> Result<Guess<'_>, Error> {
+        let mut all = self.guesses.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, tries| {
+            tries.retain(|at| at.elapsed() < WINDOW);
+            !tries.is_empty()
+        });
+        let tries = all.entry(user.to_owned()).or_default();
+        if tries.len() >= GUESSES {
+            let seconds = WINDOW.as_secs();
+            return Err(Error::Forbidden(format!("too many wrong passwords were given; wait {seconds} seconds")));
+        }
+        tries.push(Instant::now());
+        Ok(Guess { passwords: self, user: user.to_owned() })
     }
 
     /// Whether this is the password of this hash; without a hash the work is done all the same.
@@ -70,6 +96,19 @@ impl Passwords {
     }
 }
 
+/// A try of a user's old password.
+pub(crate) struct Guess<'a> {
+    passwords: &'a Passwords,
+    user: String,
+}
+
+impl Guess<'_> {
+    /// It was his password: he has not guessed.
+    pub(crate) fn was_right(self) {
+        self.passwords.guesses.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.user);
+    }
+}
+
 fn hash(password: &str) -> Result<String, String> {
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).map_err(|error| format!("no randomness: {error}"))?;
@@ -97,6 +136,17 @@ mod tests {
         }
         assert!(!passwords.check("correct horse", None).await);
         assert!(!passwords.check("correct horse", Some("not a hash")).await);
+    }
+
+    #[tokio::test]
+    async fn an_old_password_is_not_guessed_for_long() {
+        let passwords = Passwords::new().unwrap();
+        for _ in 0..GUESSES {
+            passwords.guess("ann").unwrap();
+        }
+        assert!(passwords.guess("ann").is_err());
+        passwords.guess("bob").unwrap().was_right();
+        assert!((0..GUESSES).all(|_| passwords.guess("bob").is_ok()));
     }
 
     #[tokio::test]

@@ -2,10 +2,11 @@
 //!
 //! Whoever sees none of an action's minions sees no action; whoever sees some sees those.
 
+use super::jobs::{self, LEAST, value};
 use super::{Accepted, App, Caller};
 use crate::Error;
 use crate::engine::{Done, Door, Explanation, Request, Verb, function};
-use saltern_core::access::{Sight, Thing, Wish};
+use saltern_core::access::{Sight, Thing, Wish, narrow_target};
 use saltern_core::action::Policy;
 use saltern_core::action::types;
 use saltern_core::ids::{ActionId, MinionId};
@@ -86,7 +87,12 @@ impl App {
     /// Accepts an action.
     pub async fn submit(&self, caller: &Caller, request: ActionRequest, door: Door) -> Result<Accepted, Error> {
         let request = read(caller, request, door)?;
+        let target = request.target.clone();
         let crate::engine::Accepted { jid, action, minions, missing } = self.master.submit(request).await?;
+        let missing = match caller.sight() {
+            Sight::All => missing,
+            sight => jobs::missing(&target, &self.master.config.nodegroups, sight).unwrap_or(missing),
+        };
         Ok(Accepted { jid, action, minions, missing })
     }
 
@@ -105,9 +111,10 @@ impl App {
     /// A page of actions, newest first.
     pub async fn actions(&self, caller: &Caller, query: &ActionQuery) -> Result<Vec<Action>, Error> {
         let limit = query.limit.clamp(1, PAGE);
+        let step = if *caller.sight() == Sight::All { limit } else { limit.max(LEAST) };
         let mut page = ActionPage {
             before: query.before,
-            limit,
+            limit: step,
             internal: query.internal,
             archived: query.archived,
             filter: query.filter,
@@ -117,7 +124,7 @@ impl App {
         let mut seen = Vec::new();
         loop {
             let rows = self.master.store.actions(&page).await?;
-            let last = rows.len() < limit;
+            let last = rows.len() < step;
             page.before = rows.last().map(|action| action.id);
             for action in rows {
                 seen.extend(self.as_seen(caller, action).await?);
@@ -137,6 +144,14 @@ impl App {
         let mut counts = Counts::default();
         self.runs_seen(caller, &action).await?.iter().for_each(|run| count(&mut counts, run));
         action.counts = counts;
+        let new = &mut action.new;
+        // How many there are beyond those he sees is in what was found when it was admitted.
+        new.decision = without_numbers(&new.decision);
+        if new.initiator != caller.who {
+            let mut target = value(&new.target);
+            narrow_target(&new.target_type, &mut target, caller.sight());
+            new.target = serde_json::to_string(&target).unwrap_or_default();
+        }
         Ok((action.counts.total > 0).then_some(action))
     }
 
@@ -327,6 +342,15 @@ fn read(caller: &Caller, request: ActionRequest, door: Door) -> Result<Request, 
         ret: request.ret,
         paused: request.paused,
     })
+}
+
+/// A decision without the checks that tell of minions whom not everybody sees.
+fn without_numbers(decision: &str) -> String {
+    let Ok(mut decision) = serde_json::from_str::<serde_json::Value>(decision) else { return "null".into() };
+    if let Some(checks) = decision.get_mut("checks").and_then(serde_json::Value::as_array_mut) {
+        checks.retain(|check| !matches!(check["what"].as_str(), Some("permission" | "target" | "window")));
+    }
+    decision.to_string()
 }
 
 fn count(counts: &mut Counts, run: &Run) {

@@ -33,9 +33,8 @@ impl App {
 
     /// What the minions of a target offer under one function.
     pub async fn mine(&self, caller: &Caller, target: &Target, fun: &str) -> Result<Vec<(MinionId, Value)>, Error> {
-        let (members, _) = self.master.resolve(target).await?;
-        let meant: BTreeSet<&MinionId> =
-            members.iter().map(|member| &member.id).filter(|id| caller.sight().sees(id)).collect();
+        let members = self.members_of(caller, target).await?;
+        let meant: BTreeSet<&MinionId> = members.iter().map(|member| &member.id).collect();
         let mut offered = Vec::new();
         for entry in self.master.store.mine_of(fun).await? {
             if meant.contains(&entry.minion) {
@@ -58,8 +57,7 @@ impl App {
 
     /// Forgets what is remembered of minions; they send it again.
     pub async fn forget_cached(&self, caller: &Caller, target: &Target, what: &[Cached]) -> Result<usize, Error> {
-        let (members, _) = self.master.resolve(target).await?;
-        let seen: Vec<_> = members.into_iter().filter(|member| caller.sight().sees(&member.id)).collect();
+        let seen = self.members_of(caller, target).await?;
         let ids: Vec<MinionId> = seen.iter().map(|member| member.id.clone()).collect();
         self.may(caller, &Wish::Operate(&ids))?;
         let detail = serde_json::json!({ "what": format!("{what:?}"), "minions": ids.len() });

@@ -1,6 +1,7 @@
 //! Calls of the server's own functions (Salt's runners and wheel): they have a job id and events like jobs of minions,
 //! and calls of runners are remembered as jobs are.
 
+use super::jobs::LEAST;
 use super::{App, Caller};
 use crate::master::entry;
 use crate::{Error, body, clock};
@@ -123,10 +124,11 @@ impl App {
     /// Remembered calls, newest first.
     pub async fn calls(&self, caller: &Caller, before: Option<Jid>, limit: usize) -> Result<Vec<CallSummary>, Error> {
         let limit = limit.clamp(1, PAGE);
+        let step = limit.max(LEAST);
         let (mut before, mut calls) = (before, Vec::new());
         loop {
-            let rows = self.master.store.calls(before, limit).await?;
-            let last = rows.len() < limit;
+            let rows = self.master.store.calls(before, step).await?;
+            let last = rows.len() < step;
             before = rows.last().map(|call| call.jid);
             for call in rows.into_iter().filter(|call| is_his(caller, &call.user)) {
                 calls.push(read(call)?);

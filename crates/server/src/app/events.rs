@@ -216,6 +216,11 @@ impl EventStream {
     /// the stored ones if no more were wanted.
     pub async fn next(&mut self) -> Option<Result<EventEntry, Error>> {
         loop {
+            if !self.ready.is_empty() && self.viewer.is_due() {
+                // They were picked out with the rights he had: they are picked out anew.
+                (self.last, self.behind) = (self.passed(), true);
+                self.ready.clear();
+            }
             if let Some(heard) = self.ready.pop_front() {
                 return Some(Ok(heard.entry.clone()));
             }
@@ -240,6 +245,10 @@ impl EventStream {
     /// As many as are there, at least one; the same otherwise.
     pub async fn next_chunk(&mut self) -> Option<Result<Chunk, Error>> {
         loop {
+            // Before anything is handed out: also who reads old events for hours is cut off when his token ends.
+            if self.viewer.is_due() && !self.viewer.look().await {
+                return None;
+            }
             if self.behind {
                 let events = match self.store.events_after(self.last, &self.wanted.log, PAGE).await {
                     Ok(events) => events,
@@ -263,11 +272,10 @@ impl EventStream {
                 return None;
             }
             let batch = tokio::select! {
+                // First: what he may see has changed, or he may see nothing any more.
+                biased;
+                () = self.viewer.changed() => continue,
                 batch = self.feed.recv() => batch,
-                // What he may see has changed, or he may see nothing any more.
-                still_in = self.viewer.changed() => {
-                    if still_in { continue } else { return None }
-                }
             };
             match batch {
                 Ok(Some(batch)) => match self.take(&batch).await {

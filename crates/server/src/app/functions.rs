@@ -108,8 +108,7 @@ impl App {
 
     /// The first present minion of each kind, with its kind.
     async fn one_of_each_kind(&self, caller: &Caller, target: &Target) -> Result<BTreeMap<MinionId, String>, Error> {
-        let mut members = self.master.resolve(target).await?.0;
-        members.retain(|member| caller.sight().sees(&member.id));
+        let mut members = self.members_of(caller, target).await?;
         members.retain(|member| matches!(member.facts().presence, Presence::Present(_)));
         members.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         let mut kinds: BTreeMap<String, MinionId> = BTreeMap::new();

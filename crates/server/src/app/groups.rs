@@ -31,7 +31,11 @@ impl App {
                 Sight::Some(minions) => minions.iter().filter(|id| caller.sight().sees(id)).cloned().collect(),
                 Sight::All => Vec::new(),
             };
-            groups.push(GroupEntry { group: group.clone(), minions });
+            let mut group = group.clone();
+            if !self.looks_after(caller, &group.org) {
+                group.members.retain(|id| caller.sight().sees(id));
+            }
+            groups.push(GroupEntry { group, minions });
         }
         Ok(groups)
     }
@@ -46,13 +50,23 @@ impl App {
     pub async fn put_group(&self, caller: &Caller, group: Group, expected: Option<i64>) -> Result<GroupEntry, Error> {
         check_name("group", &group.name)?;
         let mut group = group;
+        let mut before = Vec::new();
         if expected.is_some() {
-            let known = self.group(caller, &group.name).await?.group;
-            // Who looks after a group chooses among the minions he sees; whom a target means is beyond that.
-            if group.target != known.target {
-                self.may(caller, &Wish::Manage(Thing::Users { org: &known.org }))?;
+            self.group(caller, &group.name).await?;
+            let missing = || Error::NotFound(format!("there is no group {:?}", group.name));
+            let known = self.master.directory.snapshot().groups.get(&group.name).cloned().ok_or_else(missing)?;
+            self.may(caller, &Wish::Manage(Thing::Group { org: &known.org, name: &known.name }))?;
+            // Who looks after a group chooses among the minions he operates; whom a target means is beyond that.
+            if !self.looks_after(caller, &known.org) {
+                if group.target != known.target {
+                    return Err(Error::Forbidden(
+                        "the target of a group is set by admins of its organisation and by server admins".into(),
+                    ));
+                }
+                // Those he does not see were not in what he has read: they stay.
+                group.members.extend(known.members.iter().filter(|id| !caller.sight().sees(id)).cloned());
             }
-            (group.org, group.created) = (known.org, known.created);
+            (group.org, group.created, before) = (known.org, known.created, known.members);
         } else {
             group.created = clock::now();
             if group.org.is_empty() {
@@ -70,8 +84,12 @@ impl App {
         if group.members.len() > MOST_MEMBERS {
             return Err(Error::Invalid(format!("at most {MOST_MEMBERS} minions are named one by one; use a target")));
         }
-        if let Some(hidden) = group.members.iter().find(|id| !caller.sight().sees(id)) {
-            return Err(Error::NotFound(format!("there is no minion {hidden}")));
+        for new in group.members.iter().filter(|id| !before.contains(id)) {
+            if !caller.sight().sees(new) {
+                return Err(Error::NotFound(format!("there is no minion {new}")));
+            }
+            // With a group go the roles on it, his own among them: who only reads a minion must not take it in.
+            self.may(caller, &Wish::Operate(std::slice::from_ref(new)))?;
         }
         group.members.sort();
         group.members.dedup();
@@ -94,6 +112,13 @@ impl App {
         let written = self.master.store.delete_group(name.to_owned(), Some(expected), audit).await?;
         written_or(written, "group", name)?;
         self.people_changed().await
+    }
+}
+
+impl App {
+    /// Whether he looks after an organisation, and with it after all of its groups.
+    fn looks_after(&self, caller: &Caller, org: &str) -> bool {
+        self.may(caller, &Wish::Manage(Thing::Users { org })).is_ok()
     }
 }
 

@@ -3,11 +3,11 @@
 use super::{ActionRequest, App, Caller, What};
 use crate::engine::Door;
 use crate::{Error, body};
-use saltern_core::access::Sight;
+use saltern_core::access::{Sight, narrow_target};
 use saltern_core::action::Policy;
 use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::run::Verdict;
-use saltern_core::target::{Glob, Target};
+use saltern_core::target::{Glob, Nodegroups, Target};
 use saltern_core::time::Timestamp;
 use saltern_core::value::{Map, Value};
 use saltern_store::{Job, JobPage, Run};
@@ -150,6 +150,9 @@ pub struct JobDetail {
 /// Most runs and returns read for one job at a time.
 const PAGE: usize = 1_000;
 
+/// Fewest jobs read at a time where some of them are not for the caller.
+pub(super) const LEAST: usize = 100;
+
 impl App {
     /// Accepts a job and publishes it.
     pub async fn run(&self, caller: &Caller, asked: RunRequest) -> Result<Accepted, Error> {
@@ -187,14 +190,16 @@ impl App {
     /// A page of jobs, newest first.
     pub async fn jobs(&self, caller: &Caller, query: &JobQuery) -> Result<Vec<JobSummary>, Error> {
         let limit = query.limit.clamp(1, PAGE);
-        let mut page = JobPage { before: query.before, limit, internal: query.internal, open: query.active };
+        // Who sees little looks through much: not row by row.
+        let step = limit.max(LEAST);
+        let mut page = JobPage { before: query.before, limit: step, internal: query.internal, open: query.active };
         let mut seen = Vec::new();
         loop {
             let rows = self.master.store.jobs(&page).await?;
             let oldest = rows.last().map(|job| job.created);
             // Nothing older can be wanted.
             let is_past = oldest.is_some_and(|oldest| query.since.is_some_and(|since| oldest < since));
-            let last = rows.len() < limit || is_past;
+            let last = rows.len() < step || is_past;
             page.before = rows.last().map(|job| job.jid);
             let rows = rows.into_iter().filter_map(|job| as_seen(caller, job)).map(summary);
             seen.extend(rows.filter(|job| query.wants(job)));
@@ -249,14 +254,31 @@ fn as_seen(caller: &Caller, mut job: Job) -> Option<Job> {
     }
     job.minions.retain(|minion| caller.sight().sees(minion));
     let is_his = job.initiator == caller.who;
-    if !is_his {
+    if is_his {
+        let target = Target::read(&job.target_type, &value(&job.target), None).ok();
+        let listed = target.and_then(|target| missing(&target, &Nodegroups::default(), caller.sight()));
+        job.missing = listed.unwrap_or(job.missing);
+    } else {
         job.missing.clear();
+        let mut target = value(&job.target);
+        narrow_target(&job.target_type, &mut target, caller.sight());
+        job.target = serde_json::to_string(&target).unwrap_or_default();
     }
     (is_his || !job.minions.is_empty()).then_some(job)
 }
 
+/// The names a target lists that are nobody's for him: whom he does not see is not there. Nothing for one that lists none.
+pub(super) fn missing(target: &Target, nodegroups: &Nodegroups, sight: &Sight) -> Option<Vec<String>> {
+    let matcher = target.compile(nodegroups).ok()?;
+    let is_seen = |name: &str| MinionId::new(name).is_ok_and(|id| sight.sees(&id));
+    Some(matcher.listed()?.iter().filter(|name| !is_seen(name)).map(ToString::to_string).collect())
+}
+
+pub(super) fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Nil)
+}
+
 fn summary(job: Job) -> JobSummary {
-    let value = |text: &str| serde_json::from_str(text).unwrap_or(Value::Nil);
     JobSummary {
         jid: job.jid,
         action: job.action,

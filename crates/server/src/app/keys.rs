@@ -74,6 +74,7 @@ impl App {
         let pair = KeyPair { private, public: key.public().to_pem() };
         if let Some(id) = id {
             self.master.accept_made_key(caller, id, &pair.public, force).await?;
+            self.master.directory.members_changed();
         }
         Ok(pair)
     }
@@ -85,6 +86,18 @@ impl App {
 
     /// Decides about keys; returns the ids it applied to. `also` lists states beyond the verb's usual ones.
     pub async fn decide_keys(
+        &self,
+        caller: &Caller,
+        verb: KeyVerb,
+        which: &KeyMatch,
+        also: &[KeyState],
+    ) -> Result<Vec<MinionId>, Error> {
+        let decided = self.decide_his_keys(caller, verb, which, also).await;
+        self.master.directory.members_changed();
+        decided
+    }
+
+    async fn decide_his_keys(
         &self,
         caller: &Caller,
         verb: KeyVerb,

@@ -54,15 +54,15 @@ pub struct MinionDetail {
 impl App {
     /// The accepted minions, all or those of a target, in the order of ids.
     pub async fn minions(&self, caller: &Caller, target: Option<&Target>) -> Result<Vec<MinionEntry>, Error> {
-        let mut members = match target {
-            Some(target) => self.master.resolve(target).await?.0,
+        let members = match target {
+            Some(target) => self.members_of(caller, target).await?,
             None => {
                 let mut members = self.master.members();
+                members.retain(|member| caller.sight().sees(&member.id));
                 members.sort_unstable_by(|a, b| a.id.cmp(&b.id));
                 members
             }
         };
-        members.retain(|member| caller.sight().sees(&member.id));
         let snapshot = self.master.directory.snapshot();
         Ok(members.iter().map(|member| entry(member, snapshot.org_of(&member.id))).collect())
     }
@@ -95,6 +95,17 @@ impl App {
 }
 
 impl App {
+    /// The minions of a target that he sees. One that asks for pillar means those whose pillar he may read: with patterns,
+    /// who matches would tell it letter by letter.
+    pub(super) async fn members_of(&self, caller: &Caller, target: &Target) -> Result<Vec<Arc<Member>>, Error> {
+        let (mut members, _) = self.master.resolve(target).await?;
+        let matcher = target.compile(&self.master.config.nodegroups);
+        let asks_pillar = matcher.is_ok_and(|matcher| matcher.needs().pillar);
+        let may_ask = |id: &MinionId| !asks_pillar || self.may(caller, &Wish::SeePillar(id)).is_ok();
+        members.retain(|member| caller.sight().sees(&member.id) && may_ask(&member.id));
+        Ok(members)
+    }
+
     /// A minion he sees; one he does not see is not there.
     fn member_seen(&self, caller: &Caller, id: &str) -> Result<Arc<Member>, Error> {
         let member = self.master.member(id).filter(|member| caller.sight().sees(&member.id));

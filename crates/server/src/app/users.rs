@@ -104,10 +104,14 @@ impl App {
 
     /// Changes his own password; he has to know the old one.
     pub async fn change_password(&self, caller: &Caller, old: &str, new: &str) -> Result<(), Error> {
+        self.may(caller, &Wish::Manage(Thing::Own))?;
+        let known = self.known_user(caller, &caller.who)?;
+        // Whoever has got hold of a session must not be able to guess, nor to keep the others who log in waiting.
+        let guess = self.master.passwords.guess(&caller.who)?;
         if !self.check_password(&caller.who, old).await {
             return Err(Error::Forbidden("the old password is not right".into()));
         }
-        let known = self.known_user(caller, &caller.who)?;
+        guess.was_right();
         let password = Some(self.master.passwords.keep(new).await?);
         let audit = caller.audit("user.password", &caller.who, serde_json::json!({}));
         let (name, version) = (known.name.clone(), known.version);
@@ -121,6 +125,7 @@ impl App {
         let known = self.known_user(caller, name)?;
         self.may(caller, &Wish::Manage(Thing::Users { org: &known.org }))?;
         check_rank(caller, &known)?;
+        self.check_rules(caller, &known)?;
         let audit = caller.audit("user.delete", name, serde_json::json!({}));
         let written = self.master.store.delete_user(name.to_owned(), Some(expected), audit).await?;
         written_or(written, "user", name)?;
@@ -143,19 +148,25 @@ impl App {
     ) -> Result<UserEntry, Error> {
         check_rank(caller, &user)?;
         let mut user = user;
+        let mut roles = change.roles;
         if let Some(org) = change.org {
             self.may(caller, &Wish::Manage(Thing::Users { org: &org }))?;
             self.organisation(caller, &org)?;
+            if user.org != org && roles.is_none() {
+                // Roles on groups of the old organisation do not move along unseen.
+                roles = Some(user.grants.clone());
+            }
             user.org = org;
         }
         self.may(caller, &Wish::Manage(Thing::Users { org: &user.org }))?;
+        self.check_rules(caller, &user)?;
         if let Some(auth) = change.auth {
             if !AUTHS.contains(&auth.as_str()) {
                 return Err(Error::Invalid(format!("{auth:?} is no way to log in; there are {}", AUTHS.join(", "))));
             }
             user.auth = auth;
         }
-        if let Some(roles) = change.roles {
+        if let Some(roles) = roles {
             user.grants = self.check_roles(caller, &user.org, &roles)?;
         }
         if let Some(full_name) = change.full_name {
@@ -180,6 +191,18 @@ impl App {
         user.version = written_or(written, "user", &user.name)?;
         self.people_changed().await?;
         Ok(entry(&user))
+    }
+
+    /// Salt's rules know no organisations. Whoever looks after one must not take the name of somebody they speak of: neither
+    /// to have his rights nor to shut him out.
+    fn check_rules(&self, caller: &Caller, user: &User) -> Result<(), Error> {
+        if caller.rights.server_admin || !self.master.config.login.external_auth.names(&user.name) {
+            return Ok(());
+        }
+        let name = &user.name;
+        Err(Error::Forbidden(format!(
+            "external_auth has rules for {name:?}: only a server admin looks after that user"
+        )))
     }
 
     /// Roles in their usual form, if they make sense and are his to give.
@@ -212,7 +235,7 @@ impl App {
 }
 
 /// An administrator of an organisation has no say over a server admin who happens to be in it.
-fn check_rank(caller: &Caller, user: &User) -> Result<(), Error> {
+pub(super) fn check_rank(caller: &Caller, user: &User) -> Result<(), Error> {
     let is_admin = |text: &String| Grant::parse(text).is_ok_and(|grant| grant.role == Role::ServerAdmin);
     if user.grants.iter().any(is_admin) && !caller.rights.server_admin {
         return Err(Error::Forbidden("only a server admin changes a server admin".into()));

@@ -38,29 +38,36 @@ impl Viewer {
         *self.caller.sight() == Sight::All && self.caller.rights.hears_server()
     }
 
-    /// Waits until his rights may have changed and looks at them; `false` if he has none any more.
-    pub(super) async fn changed(&mut self) -> bool {
+    /// Waits until his rights may have changed. Whoever stops waiting loses nothing: [`Self::is_due`] says it again.
+    pub(super) async fn changed(&mut self) {
         if self.caller.is_permanent() {
             return std::future::pending().await;
         }
         tokio::select! {
-            told = self.changes.changed() => {
-                if told.is_err() {
-                    return false;
-                }
-            }
+            _ = self.changes.changed() => self.next_look = tokio::time::Instant::now(),
             () = tokio::time::sleep_until(self.next_look) => {}
         }
-        self.next_look = tokio::time::Instant::now() + LOOK;
-        match self.app.again(&self.caller).await {
-            Ok(caller) => {
-                self.jobs.clear();
-                self.actions.clear();
-                self.caller = caller;
-                true
-            }
-            Err(_) => false,
+    }
+
+    /// Whether his rights may have changed since they were looked at.
+    pub(super) fn is_due(&self) -> bool {
+        let is_told = || self.changes.has_changed().unwrap_or(true);
+        !self.caller.is_permanent() && (is_told() || tokio::time::Instant::now() >= self.next_look)
+    }
+
+    /// Looks at his rights; `false` if he has none any more.
+    pub(super) async fn look(&mut self) -> bool {
+        if self.changes.has_changed().is_err() {
+            return false;
         }
+        // Before they are looked at: what changes meanwhile is looked at again.
+        self.changes.mark_unchanged();
+        let Ok(caller) = self.app.again(&self.caller).await else { return false };
+        self.next_look = tokio::time::Instant::now() + LOOK;
+        self.jobs.clear();
+        self.actions.clear();
+        self.caller = caller;
+        true
     }
 
     /// What he may see of an event: it as it is, a part of it, or nothing.

@@ -12,7 +12,7 @@ use crate::config::Secret;
 use crate::tasks::Kind;
 use crate::webhooks::{Address, Message, redeliver, taken};
 use crate::{Error, clock};
-use saltern_core::access::Scope;
+use saltern_core::access::{Scope, Thing, Wish};
 use saltern_core::event::MAX_TAG;
 use saltern_core::ids::{ActionId, Jid};
 use saltern_core::time::Timestamp;
@@ -141,7 +141,7 @@ impl App {
 
     /// Makes a webhook, which begins with the next event. Its secret is told now and never again.
     pub async fn create_webhook(&self, caller: &Caller, wanted: NewWebhook) -> Result<(WebhookEntry, Secret), Error> {
-        may_change(caller)?;
+        self.may(caller, &Wish::Manage(Thing::Own))?;
         let owner = wanted.owner.unwrap_or_else(|| caller.who.clone());
         self.check_owner(caller, &owner)?;
         let all = self.master.store.webhooks().await?;
@@ -187,7 +187,7 @@ impl App {
         change: WebhookChange,
         expected: i64,
     ) -> Result<WebhookEntry, Error> {
-        may_change(caller)?;
+        self.may(caller, &Wish::Manage(Thing::Own))?;
         let mut webhook = self.known_webhook(caller, id).await?;
         let begins = change.active == Some(true) && !webhook.active;
         webhook.name = change.name.unwrap_or(webhook.name);
@@ -216,7 +216,7 @@ impl App {
 
     /// Removes a webhook and its dead deliveries.
     pub async fn delete_webhook(&self, caller: &Caller, id: i64, expected: i64) -> Result<(), Error> {
-        may_change(caller)?;
+        self.may(caller, &Wish::Manage(Thing::Own))?;
         let webhook = self.known_webhook(caller, id).await?;
         let audit = caller.audit("webhook.delete", &webhook.name, serde_json::json!({ "id": id }));
         let written = self.master.store.delete_webhook(id, Some(expected), audit).await?;
@@ -240,7 +240,7 @@ impl App {
     /// Sends dead deliveries again, beside whatever else is under way. Those that arrive are gone from the list; the others
     /// say there what the matter was.
     pub async fn redeliver(&self, caller: &Caller, id: i64, which: WhichDead) -> Result<(), Error> {
-        may_change(caller)?;
+        self.may(caller, &Wish::Manage(Thing::Own))?;
         let webhook = self.known_webhook(caller, id).await?;
         if let Some(reason) = self.suspension(&webhook.owner) {
             return Err(Error::Conflict(reason));
@@ -270,7 +270,7 @@ impl App {
 
     /// Lets a webhook go on with event `from`, whether it has had it or not; `from` may be the number of the next event.
     pub async fn replay(&self, caller: &Caller, id: i64, from: i64) -> Result<WebhookEntry, Error> {
-        may_change(caller)?;
+        self.may(caller, &Wish::Manage(Thing::Own))?;
         let webhook = self.known_webhook(caller, id).await?;
         let last = self.master.store.last_event().await?;
         if from < 1 || from > last.saturating_add(1) {
@@ -285,7 +285,7 @@ impl App {
 
     /// Sends an event that never happened, now and once, whether or not the webhook is active.
     pub async fn test_webhook(&self, caller: &Caller, id: i64) -> Result<WebhookTest, Error> {
-        may_change(caller)?;
+        self.may(caller, &Wish::Manage(Thing::Own))?;
         let webhook = self.known_webhook(caller, id).await?;
         let audit = caller.audit("webhook.test", &webhook.name, serde_json::json!({ "id": id }));
         self.master.store.record_audit(audit).await?;
@@ -374,13 +374,6 @@ const EVERY_TAG: &str = "*";
 /// has an organisation.
 fn is_his(caller: &Caller, owner: &str) -> bool {
     caller.rights.server_admin || caller.who == owner && !caller.rights.org.is_empty()
-}
-
-fn may_change(caller: &Caller) -> Result<(), Error> {
-    match caller.rights.scope {
-        Scope::All => Ok(()),
-        less => Err(Error::Forbidden(format!("this token is for `{less}` only; use one with a wider scope"))),
-    }
 }
 
 fn with_filter(webhook: Webhook, filter: WebhookFilter) -> Result<Webhook, Error> {

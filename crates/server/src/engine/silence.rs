@@ -361,6 +361,15 @@ impl super::Engine {
         }
     }
 
+    /// Somebody had jobs killed on a minion, not through us: what was under way there is asked about at once.
+    pub(crate) fn doubt(&self, minion: &MinionId) {
+        for (_, in_progress) in self.tracker().actions() {
+            if let Some(run) = in_progress.runs.get_mut(minion).filter(|run| run.picked_up.is_some()) {
+                (run.heard, run.asked) = (Timestamp(0), None);
+            }
+        }
+    }
+
     /// Something was heard of a run: it is under way.
     pub(crate) fn heard(&self, action: ActionId, minion: &MinionId, now: Timestamp) {
         if let Some(run) = self.tracker().get_mut(action, minion) {

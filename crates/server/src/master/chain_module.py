@@ -1,22 +1,22 @@
 """
 Run this machine's part of an action chain, and always know how far it got.
 
-The server splits a chain into chunks, which end where the machine reboots or the agent is replaced, and sends one chunk
-at a time. A chunk is written to disk before anything is done, and again before and after each of its steps, so that after
-a power cut at any instant it is known which steps have ended, which one was under way, and which have not begun. Nothing
-is run twice unless its step says that it may be.
+The server splits a chain into chunks, which end where the machine reboots or the agent is replaced, and sends one at a
+time. A chunk is on disk before anything is done, and again before and after each of its steps: after a power cut at any
+instant it is known which steps have ended, which was under way, and which have not begun. Nothing is run twice unless
+its step says that it may be.
 
 Whoever works on the chunk holds a lock on a file: a step that is `started` while nobody holds the lock was interrupted.
 
 Answers: ``{"launch", "chunk", "state", "boot_id", "alive", "cancelled", "steps": {id: {"state", "ret", "retcode",
-"started", "ended"}}}``. A chunk is `running`, `rebooting`, `updating`, `done`, `failed`, `stopped` or `cancelled` (`none`:
-there is no chunk); `alive` says whether somebody works on it now. What cannot be done is answered as
+"started", "ended"}}}``. A chunk is `running`, `rebooting`, `updating`, `done`, `failed`, `stopped` or `cancelled`, or
+there is `none`; `alive` says whether somebody works on it now. What cannot be done is answered as
 ``{"error": word, ...}``.
 """
 
+import contextlib
 import datetime
 import json
-import logging
 import os
 import signal
 import time
@@ -29,8 +29,6 @@ try:
     import fcntl
 except ImportError:
     fcntl = None
-
-log = logging.getLogger(__name__)
 
 __virtualname__ = "saltern_chain"
 
@@ -76,9 +74,7 @@ def start(launch, chunk, steps, options=None, **kwargs):
     options
         ``failed``: a step before this chunk has failed
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt '*' saltern_chain.start 17 1 '[{"id": "a", "kind": "call", "fun": "test.ping"}]'
     """
@@ -87,17 +83,14 @@ def start(launch, chunk, steps, options=None, **kwargs):
         raise SaltInvocationError("options must be a map")
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise SaltInvocationError("chunk must be a number from 1")
-    plan = _plan(steps)
-    return _answer(_start, str(launch), chunk, plan, options, _published(kwargs))
+    return _answer(_start, str(launch), chunk, _plan(steps), options, _published(kwargs))
 
 
 def resume(**kwargs):
     """
     Decide what became of the chunk while the agent was away, run what is left of it, and tell how it stands.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt '*' saltern_chain.resume
     """
@@ -108,9 +101,7 @@ def status():
     """
     Tell how the chunk stands, without running or writing anything.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt '*' saltern_chain.status
     """
@@ -121,9 +112,7 @@ def cancel(launch):
     """
     Begin nothing more of a launch, now or after a reboot. A step that is under way is finished.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt '*' saltern_chain.cancel 17
     """
@@ -134,9 +123,7 @@ def stop(launch):
     """
     Like cancel, and kill the step that is under way.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt '*' saltern_chain.stop 17
     """
@@ -147,9 +134,7 @@ def clear(launch=None, force=False):
     """
     Remove what is kept of a chunk that has ended; with force, of any that nobody works on. A damaged file is renamed.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt '*' saltern_chain.clear 17
         salt '*' saltern_chain.clear force=True
@@ -161,14 +146,14 @@ def clear(launch=None, force=False):
 
 
 def _start(launch, chunk, plan, options, pub):
-    with _Lock(fcntl.LOCK_EX) as mine:
+    with _Lock("lock", fcntl.LOCK_EX) as mine:
         store = _read_store()
         if not mine and store is None:
             return _error("busy", launch=None, chunk=None)
         if mine and store is not None:
             _settle(store)
         refusal = _refusal(store, launch, chunk, alive=not mine)
-        if refusal is not None:
+        if refusal:
             return refusal
         failed = bool(options.get("failed"))
         if store is not None and store["launch"] == launch:
@@ -177,7 +162,6 @@ def _start(launch, chunk, plan, options, pub):
             "version": VERSION,
             "launch": launch,
             "chunk": chunk,
-            "jid": pub.get("__pub_jid"),
             "state": "running",
             "failed": failed,
             "steps": plan,
@@ -204,22 +188,21 @@ def _refusal(store, launch, chunk, alive):
 
 
 def _resume(pub):
-    with _Lock(fcntl.LOCK_EX) as mine:
+    with _Lock("lock", fcntl.LOCK_EX) as mine:
         store = _read_store()
         if store is None or not mine:
             return _view(store, alive=not mine)
         before = json.dumps(store)
         _settle(store)
         if store["state"] == "running":
-            store["jid"] = pub.get("__pub_jid")
             return _run(store, pub)
         if json.dumps(store) != before:
-            _write(_path("store.json"), store)
+            _write("store.json", store)
         return _view(store)
 
 
 def _status():
-    with _Lock(fcntl.LOCK_SH) as free:
+    with _Lock("lock", fcntl.LOCK_SH) as free:
         store = _read_store()
         if store is not None and free:
             _settle(store)
@@ -227,41 +210,59 @@ def _status():
 
 
 def _cancel(launch, kill):
-    # Written where the one at work looks before each step, and kept for a start that is still on its way.
-    cancelled = [known for known in _cancelled() if known != launch] + [launch]
-    _write(_path("cancelled.json"), cancelled[-REMEMBERED:])
-    with _Lock(fcntl.LOCK_EX) as mine:
-        if mine:
-            return _settle_cancelled(launch)
+    with _Lock("list", fcntl.LOCK_EX) as mine:
+        if not mine:
+            return _error("store", reason="the list of cancelled launches is locked")
+        # Written where the one at work looks before each step, and kept for a start that is still on its way.
+        cancelled = [known for known in _cancelled() if known != launch] + [launch]
+        _write("cancelled.json", cancelled[-REMEMBERED:])
+    if kill:
+        _kill(launch)
+    with _Lock("lock", fcntl.LOCK_EX, AFTER_KILL if kill else BRIEFLY) as mine:
         store = _read_store()
-        if store is None or store["launch"] != launch or not kill:
-            return _cancelled_view(store, launch, alive=True)
-        # Where jobs are threads, their process is the agent itself.
-        if __opts__.get("multiprocessing", True) and store["jid"]:
-            __salt__["saltutil.kill_job"](store["jid"])
-    with _Lock(fcntl.LOCK_EX, AFTER_KILL) as mine:
+        if store is None or store["launch"] != launch:
+            # Nothing of it is here, and nothing of it will run.
+            return dict(_view(None), launch=launch, state="cancelled", cancelled=True)
         if mine:
-            return _settle_cancelled(launch)
-        return _cancelled_view(_read_store(), launch, alive=True)
+            _settle(store)
+            _write("store.json", store)
+        return _view(store, alive=not mine)
 
 
-def _settle_cancelled(launch):
-    store = _read_store()
-    if store is not None and store["launch"] == launch:
-        _settle(store)
-        _write(_path("store.json"), store)
-    return _cancelled_view(store, launch)
+def _kill(launch):
+    """Kill the process that works on a launch, with all it has started."""
+    with _Lock("lock", fcntl.LOCK_SH) as free:
+        store = None if free else _read_store()
+    # Where jobs are threads, their process is the agent itself, and ours.
+    if store is None or store["launch"] != launch or store["process"][0] == os.getpid():
+        return
+    pid, started = store["process"]
+    if started is None or _process(pid)[1] != started:
+        return
+    # First of all it stands still: it must not see its children die, and take that for the end of its step.
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+    parents = {int(name): _process(name)[0] for name in os.listdir("/proc") if name.isdigit()}
+    doomed = [pid]
+    for parent in doomed:
+        doomed.extend(child for child in parents if parents[child] == parent)
+    for process in reversed(doomed):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
-def _cancelled_view(store, launch, alive=False):
-    if store is not None and store["launch"] == launch:
-        return _view(store, alive)
-    # Nothing of it is here, and nothing of it will run.
-    return dict(_view(None), launch=launch, state="cancelled", cancelled=True)
+def _process(pid):
+    """A process: its parent, and when it was started."""
+    try:
+        with open("/proc/{}/stat".format(pid), encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+            return [int(fields[1]), int(fields[19])]
+    except OSError:
+        return [None, None]
 
 
 def _clear(launch, force):
-    with _Lock(fcntl.LOCK_EX) as mine:
+    with _Lock("lock", fcntl.LOCK_EX) as mine:
         try:
             store = _read_store()
             _cancelled()
@@ -270,7 +271,7 @@ def _clear(launch, force):
                 raise
             kept = damaged.path + ".damaged"
             os.rename(damaged.path, kept)
-            _sync_folder()
+            _sync(_path(""))
             return dict(_view(None), cleared=None, kept=kept)
         if store is None:
             return dict(_view(None), cleared=None)
@@ -280,8 +281,10 @@ def _clear(launch, force):
             _settle(store)
         if not mine or (store["state"] in OPEN and not force):
             return _error("open", store)
-        os.remove(_path("store.json"))
-        _sync_folder()
+        for name in ("store.json", "store.json.new"):
+            if os.path.exists(_path(name)):
+                os.remove(_path(name))
+        _sync(_path(""))
         return dict(_view(None), cleared=store["launch"])
 
 
@@ -290,17 +293,17 @@ def _clear(launch, force):
 
 def _run(store, pub):
     """Run what waits. The lock is ours."""
+    store.update(jid=pub.get("__pub_jid"), process=[os.getpid(), _process(os.getpid())[1]])
     tell, about_to_begin = _Progress(store), None
     try:
-        _write(_path("store.json"), store)
+        _write("store.json", store)
         for step in store["steps"]:
             record = step["record"]
             if record["state"] != "waiting":
                 continue
             if store["launch"] in _cancelled():
                 break
-            has_failed = _has_failed(store)
-            if step["after"] != "always" and has_failed != (step["after"] == "failed"):
+            if step["after"] != "always" and _has_failed(store) != (step["after"] == "failed"):
                 record["state"] = "skipped"
                 continue
             record.update(state="started", started=_now(), tries=record.get("tries", 0) + 1)
@@ -308,7 +311,7 @@ def _run(store, pub):
                 record["boot_id"] = _boot_id()
             _conclude(store)
             about_to_begin = record
-            _write(_path("store.json"), store)
+            _write("store.json", store)
             about_to_begin = None
             tell(step)
             _crash_point()
@@ -316,11 +319,11 @@ def _run(store, pub):
             _crash_point()
             record.update(ended)
             _conclude(store)
-            _write(_path("store.json"), store)
+            _write("store.json", store)
             if record["state"] != "started":
                 tell(step)
         _conclude(store)
-        _write(_path("store.json"), store)
+        _write("store.json", store)
     except OSError as error:
         # What is known in memory is told now: the disk cannot tell it later.
         if about_to_begin is not None:
@@ -344,17 +347,18 @@ def _run_step(store, step, pub):
         return _ended("failed", ret, retcode)
     if step["kind"] == "reboot":
         # Done when the machine is up again under another boot id.
-        return {"ret": _plain(ret)}
+        return _within(_plain(ret), KEPT)
     return _ended("done", ret, retcode)
 
 
 def _ended(state, ret, retcode):
-    ret = _plain(ret)
+    return dict(_within(_plain(ret), KEPT), state=state, retcode=retcode, ended=_now())
+
+
+def _within(ret, most):
+    """A result, or the beginning of its JSON and that it is only that."""
     text = json.dumps(ret)
-    record = {"state": state, "ret": ret, "retcode": retcode, "ended": _now()}
-    if len(text) > KEPT:
-        record.update(ret=text[:KEPT], cut=True)
-    return record
+    return {"ret": ret} if len(text) <= most else {"ret": text[:most], "cut": True}
 
 
 def _call(step, pub):
@@ -387,28 +391,23 @@ def _keywords(step, pub):
     spec = salt.utils.args.get_function_argspec(__salt__[step["fun"]])
     keywords = dict(pub, __pub_fun=step["fun"], __pub_arg=step["arg"]) if spec.keywords else {}
     keywords.update(step["kwarg"])
-    if _is_state_run(step) and (spec.keywords or "queue" in spec.args):
-        # Some versions answer at once that they have queued it, and run it later as a job of its own: we wait ourselves.
+    if step["fun"].startswith("state.") and (spec.keywords or "queue" in spec.args):
+        # Some versions answer at once that they have queued it, and run it later as another job: we wait ourselves.
         keywords["queue"] = False
     return keywords
-
-
-def _is_state_run(step):
-    return step["fun"].startswith("state.")
 
 
 def _waits_for_states(step, ret):
     """Whether a state run did nothing because another one is under way, and may be tried again."""
     is_conflict = isinstance(ret, list) and bool(ret) and all("is running as PID" in str(line) for line in ret)
-    return is_conflict and _is_state_run(step) and step["kwarg"].get("queue", True) is not False
+    return is_conflict and step["fun"].startswith("state.") and step["kwarg"].get("queue", True) is not False
 
 
 class _Progress:
     """Tells the master about steps while they run. What gets lost on the way is in the answer."""
 
     def __init__(self, store):
-        self.store = store
-        self.number = 0
+        self.store, self.number = store, 0
 
     def __call__(self, step):
         jid, record = self.store["jid"], step["record"]
@@ -418,14 +417,9 @@ class _Progress:
         data = {key: self.store[key] for key in ("launch", "chunk")}
         data.update(step=step["id"], state=record["state"])
         if "ended" in record:
-            data.update(ret=record["ret"], retcode=record["retcode"])
-            text = json.dumps(record["ret"])
-            if len(text) > TOLD:
-                data.update(ret=text[:TOLD], cut=True)
-        try:
+            data.update(_within(record["ret"], TOLD), retcode=record["retcode"])
+        with contextlib.suppress(Exception):
             __salt__["event.fire_master"](data, "salt/job/{}/prog/{}/{}".format(jid, __opts__["id"], self.number))
-        except Exception as error:  # pylint: disable=broad-except
-            log.debug("progress of step %s could not be told: %s", step["id"], error)
 
 
 # --- what is known ---------------------------------------------------------------------------------------------------
@@ -482,18 +476,8 @@ def _has_failed(store):
 def _view(store, alive=False):
     """The answer that tells how a chunk stands."""
     if store is None:
-        return {
-            "launch": None,
-            "chunk": None,
-            "state": "none",
-            "boot_id": _boot_id(),
-            "alive": False,
-            "cancelled": False,
-            "steps": {},
-        }
-    shown = {
-        step["id"]: {key: step["record"][key] for key in SHOWN if key in step["record"]} for step in store["steps"]
-    }
+        store, alive = {"launch": None, "chunk": None, "state": "none", "steps": []}, False
+    records = [(step["id"], step["record"]) for step in store["steps"]]
     return {
         "launch": store["launch"],
         "chunk": store["chunk"],
@@ -501,7 +485,7 @@ def _view(store, alive=False):
         "boot_id": _boot_id(),
         "alive": alive and store["state"] in OPEN,
         "cancelled": store["launch"] in _cancelled(),
-        "steps": shown,
+        "steps": {name: {key: record[key] for key in SHOWN if key in record} for name, record in records},
     }
 
 
@@ -535,36 +519,31 @@ def _published(kwargs):
 
 def _plan(steps):
     """The steps, checked, each with an empty record."""
-    if not isinstance(steps, list) or not steps:
+    if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
         raise SaltInvocationError("steps must be a list of maps")
     plan = []
     for step in steps:
-        if not isinstance(step, dict):
-            raise SaltInvocationError("steps must be a list of maps")
-        planned = {
-            "id": step.get("id"),
-            "kind": step.get("kind", "call"),
-            "fun": step.get("fun"),
-            "arg": step.get("arg") or [],
-            "kwarg": step.get("kwarg") or {},
-            "repeatable": step.get("repeatable") is True,
-            "after": step.get("after") or "ok",
-            "record": {"state": "waiting"},
-        }
-        name = planned["id"]
+        name, kind, fun = step.get("id"), step.get("kind") or "call", step.get("fun")
+        arg, kwarg, after = step.get("arg") or [], step.get("kwarg") or {}, step.get("after") or "ok"
+        problem = None
         if not isinstance(name, str) or not name or name in [other["id"] for other in plan]:
-            raise SaltInvocationError("every step needs an id of its own")
-        if not isinstance(planned["fun"], str) or planned["fun"].startswith(__virtualname__ + "."):
-            raise SaltInvocationError("step {} needs a function outside of this module".format(name))
-        if not isinstance(planned["arg"], list) or not isinstance(planned["kwarg"], dict):
-            raise SaltInvocationError("step {}: arg must be a list and kwarg a map".format(name))
-        if planned["kind"] not in ("call", "check", "reboot", "update"):
-            raise SaltInvocationError("step {}: unknown kind {!r}".format(name, planned["kind"]))
-        if planned["after"] not in ("ok", "failed", "always"):
-            raise SaltInvocationError("step {}: unknown after {!r}".format(name, planned["after"]))
-        if plan and plan[-1]["kind"] in ("reboot", "update"):
-            raise SaltInvocationError("a chunk ends with its reboot or update: {}".format(plan[-1]["id"]))
-        plan.append(planned)
+            problem = "needs an id of its own"
+        elif not isinstance(fun, str) or fun.startswith(__virtualname__ + "."):
+            problem = "needs a function outside of this module"
+        elif not isinstance(arg, list) or not isinstance(kwarg, dict):
+            problem = "arg must be a list and kwarg a map"
+        elif kind not in ("call", "check", "reboot", "update"):
+            problem = "unknown kind {!r}".format(kind)
+        elif after not in ("ok", "failed", "always"):
+            problem = "unknown after {!r}".format(after)
+        elif plan and plan[-1]["kind"] in ("reboot", "update"):
+            problem = "a chunk ends with its reboot or update"
+        if problem:
+            raise SaltInvocationError("step {}: {}".format(name, problem))
+        repeatable, record = step.get("repeatable") is True, {"state": "waiting"}
+        plan.append(dict(
+            id=name, kind=kind, fun=fun, arg=arg, kwarg=kwarg, repeatable=repeatable, after=after, record=record
+        ))
     return plan
 
 
@@ -601,36 +580,34 @@ def _path(name):
 
 
 def _read_store():
-    path = _path("store.json")
-    store = _read(path)
-    if store is not None and not (isinstance(store, dict) and store.get("version") == VERSION):
-        raise _Damaged(path, "it is not of this version")
+    store = _read("store.json", dict)
+    if store is not None and store.get("version") != VERSION:
+        raise _Damaged(_path("store.json"), "it is not of this version")
     return store
 
 
 def _cancelled():
     """The launches of which nothing more is to begin."""
-    path = _path("cancelled.json")
-    cancelled = _read(path)
-    if cancelled is not None and not isinstance(cancelled, list):
-        raise _Damaged(path, "it is not a list")
-    return cancelled or []
+    return _read("cancelled.json", list) or []
 
 
-def _read(path):
+def _read(name, kind):
     try:
-        with open(path, "rb") as file:
-            return json.loads(file.read().decode("utf-8"))
+        with open(_path(name), "rb") as file:
+            value = json.loads(file.read().decode("utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise _Damaged(path, str(error)) from error
+        raise _Damaged(_path(name), str(error)) from error
+    if not isinstance(value, kind):
+        raise _Damaged(_path(name), "it is not a {}".format(kind.__name__))
+    return value
 
 
-def _write(path, value):
+def _write(name, value):
     """Replace a file whole, and make it last."""
     content = json.dumps(value).encode("utf-8")
-    _make_folder()
+    path = _path(name)
     fresh = path + ".new"
     try:
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -646,19 +623,8 @@ def _write(path, value):
             os.remove(fresh)
         raise
     _crash_point()
-    _sync_folder()
-    _crash_point()
-
-
-def _make_folder():
-    folder = _path("")
-    if not os.path.isdir(folder):
-        os.makedirs(folder, 0o700, exist_ok=True)
-        _sync(os.path.dirname(os.path.dirname(folder)))
-
-
-def _sync_folder():
     _sync(_path(""))
+    _crash_point()
 
 
 def _sync(folder):
@@ -670,16 +636,18 @@ def _sync(folder):
 
 
 class _Lock:
-    """The lock of whoever works on the chunk. Gives whether it was free; waits a little for those who only look."""
+    """A lock, of whoever works on the chunk or changes the list. Gives whether it was free, after waiting a little."""
 
     held = set()
 
-    def __init__(self, kind, patience=BRIEFLY):
-        self.kind, self.patience, self.file = kind, patience, None
+    def __init__(self, name, kind, patience=BRIEFLY):
+        self.name, self.kind, self.patience, self.file = name, kind, patience, None
 
     def __enter__(self):
-        _make_folder()
-        self.file = open(_path("lock"), "a+b")
+        if not os.path.isdir(_path("")):
+            os.makedirs(_path(""), 0o700, exist_ok=True)
+            _sync(__opts__["cachedir"])
+        self.file = open(_path(self.name), "a+b")
         self.held.add(self.file)
         until = time.monotonic() + self.patience
         while True:

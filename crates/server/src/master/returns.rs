@@ -12,6 +12,15 @@ use saltern_store::{Body, DeadLetter, NewAction, NewReturn};
 use saltern_wire::load::{Fun, Return, ReturnJid};
 use std::sync::Arc;
 
+/// Functions that end other jobs on a minion.
+const KILLERS: [&str; 5] = [
+    "saltutil.term_job",
+    "saltutil.kill_job",
+    "saltutil.signal_job",
+    "saltutil.term_all_jobs",
+    "saltutil.kill_all_jobs",
+];
+
 impl Master {
     /// Takes a return. A repeated one is absorbed; the minion gets its answer after the commit.
     pub(crate) async fn take_return(self: &Arc<Self>, member: &Arc<Member>, load: Map) -> Result<Value, Error> {
@@ -69,6 +78,10 @@ impl Master {
             recorded => recorded?,
         };
         if let (Some(known), Some(outcome)) = (&known, &recorded.outcome) {
+            // A job that is killed so does not answer any more.
+            if !known.work.internal && known.work.fun.names().iter().any(|fun| KILLERS.contains(&&**fun)) {
+                self.engine.doubt(&member.id);
+            }
             self.engine.note_return(known.work.id, &member.id, now);
             self.consequences(known.work.id, &member.id, outcome, now);
         }

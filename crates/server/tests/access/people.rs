@@ -1,7 +1,8 @@
 //! Nobody gives more than he has.
 
 use crate::house::caller;
-use crate::town::{PASSWORD, Town};
+use crate::town::{PASSWORD, Town, id};
+use saltern_core::value::Value;
 use saltern_server::Error;
 use saltern_server::app::{AuditQuery, UserChange};
 
@@ -117,4 +118,87 @@ async fn ones_own_password_is_changed_with_the_old_one() {
     assert!(matches!(app.change_password(&webop, "wrong", "new password").await, Err(Error::Forbidden(_))));
     app.change_password(&webop, PASSWORD, "new password").await.unwrap();
     assert!(app.check_password("webop", "new password").await && !app.check_password("webop", PASSWORD).await);
+}
+
+#[tokio::test]
+async fn ones_own_password_is_not_guessed_with_a_session_that_was_found() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    let webop = town.caller("webop").await;
+    for n in 0..5 {
+        let refused = app.change_password(&webop, &format!("wrong {n}"), "new password").await.unwrap_err();
+        assert!(refused.to_string().contains("not right"), "{refused}");
+    }
+    let refused = app.change_password(&webop, PASSWORD, "new password").await.unwrap_err();
+    assert!(matches!(&refused, Error::Forbidden(text) if text.contains("too many")), "{refused}");
+    assert!(app.check_password("webop", PASSWORD).await);
+}
+
+#[tokio::test]
+async fn a_name_that_salts_rules_speak_of_is_not_for_org_admins_to_take() {
+    let rules = Value::map([("pam", Value::map([("dave", Value::list([".*", "@runner", "@wheel"]))]))]);
+    let town = Town::with([("external_auth", rules)]).await;
+    let app = town.house.app();
+    let northboss = town.caller("northboss").await;
+    for auth in ["pam", "local"] {
+        let password = (auth == "local").then(|| PASSWORD.to_owned());
+        let dave = UserChange { auth: Some(auth.into()), password, ..UserChange::default() };
+        let refused = app.create_user(&northboss, "dave", dave).await;
+        assert!(matches!(refused, Err(Error::Forbidden(_))), "{auth}: {refused:?}");
+    }
+    // Who is in his organisation by the word of a server admin is not his to change, either.
+    let change = UserChange { org: Some("north".into()), auth: Some("pam".into()), ..UserChange::default() };
+    let dave = app.create_user(&caller(), "dave", change).await.unwrap();
+    let out = UserChange { disabled: Some(true), ..UserChange::default() };
+    assert!(matches!(app.change_user(&northboss, "dave", out, dave.version).await, Err(Error::Forbidden(_))));
+    assert!(matches!(app.delete_user(&northboss, "dave", dave.version).await, Err(Error::Forbidden(_))));
+}
+
+#[tokio::test]
+async fn who_only_reads_a_minion_does_not_take_it_into_his_group() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    town.user("keeper", "default", "group-admin:web reader").await;
+    let keeper = town.caller("keeper").await;
+    let mut web = app.group(&keeper, "web").await.unwrap().group;
+    let version = web.version;
+    web.members = vec![id("db1")];
+    let refused = app.put_group(&keeper, web.clone(), Some(version)).await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))), "{refused:?}");
+    assert!(matches!(town.ping(&town.caller("keeper").await, "db1").await, Err(Error::Forbidden(_))));
+    web.members = vec![id("web1")];
+    app.put_group(&keeper, web, Some(version)).await.unwrap();
+}
+
+#[tokio::test]
+async fn members_one_does_not_see_are_not_shown_and_stay() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    let mut web = app.group(&caller(), "web").await.unwrap().group;
+    let version = web.version;
+    web.members = vec![id("north1"), id("web1")];
+    app.put_group(&caller(), web, Some(version)).await.unwrap();
+    for user in ["nobody", "dbop"] {
+        assert!(app.group(&town.caller(user).await, "web").await.unwrap().group.members.is_empty(), "{user}");
+    }
+    let webadmin = town.caller("webadmin").await;
+    let mut web = app.group(&webadmin, "web").await.unwrap().group;
+    assert_eq!(web.members, [id("web1")]);
+    web.members = vec![id("web2")];
+    let version = web.version;
+    app.put_group(&webadmin, web, Some(version)).await.unwrap();
+    assert_eq!(app.group(&caller(), "web").await.unwrap().group.members, [id("north1"), id("web2")]);
+}
+
+#[tokio::test]
+async fn roles_on_groups_do_not_move_to_another_organisation() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    let webop = app.user(&caller(), "webop").unwrap();
+    let north = UserChange { org: Some("north".into()), ..UserChange::default() };
+    let refused = app.change_user(&caller(), "webop", north.clone(), webop.version).await.unwrap_err();
+    assert!(refused.to_string().contains("no group \"web\""), "{refused}");
+    let north = UserChange { roles: Some(vec!["operator:north-all".into()]), ..north };
+    app.change_user(&caller(), "webop", north, webop.version).await.unwrap();
+    assert_eq!(town.ping(&town.caller("webop").await, "*").await.unwrap().minions, [id("north1")]);
 }

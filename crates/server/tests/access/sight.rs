@@ -1,10 +1,11 @@
 //! What people see, and on whom they may act.
 
 use crate::house::caller;
-use crate::town::{Town, id};
+use crate::town::{Town, id, ping};
 use saltern_core::access::{Thing, Wish};
+use saltern_core::target::{Target, TargetType};
 use saltern_server::Error;
-use saltern_server::app::{ActionQuery, JobQuery, Verb};
+use saltern_server::app::{ActionQuery, JobQuery, RunRequest, Verb};
 use saltern_store::ActionFilter;
 
 async fn seen(town: &Town, user: &str) -> Vec<String> {
@@ -125,4 +126,48 @@ async fn keys_that_wait_are_for_those_who_decide() {
     assert!(app.may(&webop, &Wish::Manage(Thing::Server)).is_err());
     assert!(matches!(app.status(&webop).await, Err(Error::Forbidden(_))));
     assert!(matches!(app.make_keys(&webop, Some(&id("x")), None, false).await, Err(Error::Forbidden(_))));
+}
+
+#[tokio::test]
+async fn a_list_of_minions_names_nobody_to_those_who_do_not_see_him() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    let list = |names: &str| RunRequest { target: Target::new(TargetType::List, names), ..ping("") };
+    let all = app.run(&caller(), list("web1,db1,north1,ghost")).await.unwrap();
+    let webop = town.caller("webop").await;
+    let job = app.job(&webop, all.jid.unwrap()).await.unwrap().job;
+    assert_eq!(job.target.as_str(), Some("web1"));
+    let action = app.action(&webop, all.action).await.unwrap().new;
+    assert!(!action.target.contains("db1") && !action.decision.contains("db1"), "{action:?}");
+    // Whom he does not see is missing as one that does not exist, and is not counted.
+    let own = app.run(&webop, list("web1,db1,ghost")).await.unwrap();
+    assert_eq!(own.missing, ["db1", "ghost"]);
+    assert_eq!(app.job(&webop, own.jid.unwrap()).await.unwrap().job.missing, ["db1", "ghost"]);
+    let decision = app.action(&webop, own.action).await.unwrap().new.decision;
+    assert!(!decision.contains("of 2"), "{decision}");
+}
+
+#[tokio::test]
+async fn pillar_cannot_be_guessed_by_who_matches_it() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    // Nobody's pillar says so, and who may not read it must not learn even that.
+    let target = Target::new(TargetType::Compound, "web* and not I@secret:h*");
+    for (user, count) in [("webop", 2), ("boss", 2), ("webreader", 0), ("reader", 0), ("nobody", 0)] {
+        let found = app.minions(&town.caller(user).await, Some(&target)).await.unwrap();
+        assert_eq!(found.len(), count, "{user}");
+    }
+}
+
+#[tokio::test]
+async fn a_short_page_is_full_whatever_others_have_run() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    let own = town.ping(&caller(), "web1").await.unwrap();
+    for _ in 0..3 {
+        town.ping(&caller(), "north1").await.unwrap();
+    }
+    let webop = town.caller("webop").await;
+    let jobs = app.jobs(&webop, &JobQuery { limit: 1, ..JobQuery::default() }).await.unwrap();
+    assert_eq!(jobs.iter().map(|job| job.jid).collect::<Vec<_>>(), [own.jid.unwrap()]);
 }

@@ -2,8 +2,9 @@
 
 use crate::house::caller;
 use crate::town::{Town, id};
+use saltern_core::access::Scope;
 use saltern_core::value::Value;
-use saltern_server::app::{EventQuery, EventStream};
+use saltern_server::app::{EventQuery, EventStream, NewToken, UserChange};
 use std::time::Duration;
 
 /// Longer than anything here takes on a busy machine.
@@ -71,6 +72,49 @@ async fn a_log_out_ends_the_stream_at_once() {
     while next_tag(&mut stream).await.unwrap() != "one" {}
     app.sign_out(&session).await.unwrap();
     assert_eq!(next_tag(&mut stream).await, None);
+}
+
+#[tokio::test]
+async fn a_log_out_also_ends_a_stream_that_is_far_behind() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    for _ in 0..1_100 {
+        app.fire(&caller(), "many", Value::Nil).await.unwrap();
+    }
+    let (_, session) = town.session("root").await;
+    let mut by_chunks =
+        app.events(&session.caller, &EventQuery { since: Some(0), ..EventQuery::default() }).await.unwrap();
+    let mut one_by_one =
+        app.events(&session.caller, &EventQuery { since: Some(0), ..EventQuery::default() }).await.unwrap();
+    by_chunks.next_chunk().await.unwrap().unwrap();
+    one_by_one.next().await.unwrap().unwrap();
+    app.sign_out(&session).await.unwrap();
+    assert!(by_chunks.next_chunk().await.is_none());
+    assert_eq!(next_tag(&mut one_by_one).await, None);
+}
+
+#[tokio::test]
+async fn who_loses_a_role_hears_nothing_that_happens_after() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    let who = town.caller("dbop").await;
+    let mut stream = app.events(&who, &EventQuery::default()).await.unwrap();
+    let known = app.user(&caller(), "dbop").unwrap();
+    let other = UserChange { roles: Some(vec!["reader:web".into()]), ..UserChange::default() };
+    // A change of roles ends log-ins, so he reads with a token for programs.
+    let (secret, _) = app.create_token(&who, token()).await.unwrap();
+    let program = app.caller_of_token(&secret, "here").await.unwrap().caller;
+    let mut program = app.events(&program, &EventQuery::default()).await.unwrap();
+    app.change_user(&caller(), "dbop", other, known.version).await.unwrap();
+    town.ping(&caller(), "db1").await.unwrap();
+    town.ping(&caller(), "web1").await.unwrap();
+    assert_eq!(next_tag(&mut stream).await, None);
+    let event = tokio::time::timeout(PATIENCE, program.next()).await.unwrap().unwrap().unwrap();
+    assert!(!format!("{event:?}").contains("db1"), "{event:?}");
+}
+
+fn token() -> NewToken {
+    NewToken { user: None, name: "t".into(), scope: Scope::All, lifetime: Duration::from_secs(3600) }
 }
 
 #[tokio::test]

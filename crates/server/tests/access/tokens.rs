@@ -3,6 +3,7 @@
 use crate::house::caller;
 use crate::town::Town;
 use saltern_core::access::Scope;
+use saltern_core::value::Value;
 use saltern_server::Error;
 use saltern_server::app::{NewToken, UserChange};
 use std::time::Duration;
@@ -87,4 +88,42 @@ async fn one_name_is_one_person() {
     let other = saltern_server::app::Identity { user: "root".into(), auth: "pam".into(), groups: vec![] };
     assert!(matches!(app.sign_in(other.clone(), "here", None).await, Err(Error::Unauthenticated(_))));
     assert!(matches!(app.caller_of(&other, "here").await, Err(Error::Unauthenticated(_))));
+}
+
+#[tokio::test]
+async fn a_token_with_a_narrow_scope_makes_and_ends_no_tokens() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    let (_, session) = town.session("webop").await;
+    for scope in [Scope::Read, Scope::Operate] {
+        let (secret, _) = app.create_token(&session.caller, token(scope, None)).await.unwrap();
+        let narrow = app.caller_of_token(&secret, "here").await.unwrap().caller;
+        assert!(matches!(app.create_token(&narrow, token(Scope::Read, None)).await, Err(Error::Forbidden(_))));
+        assert!(matches!(app.delete_token(&narrow, &session.token_id).await, Err(Error::Forbidden(_))));
+        let refused = app.change_password(&narrow, crate::town::PASSWORD, "new password").await;
+        assert!(matches!(refused, Err(Error::Forbidden(_))));
+    }
+}
+
+#[tokio::test]
+async fn an_org_admin_makes_no_token_for_whom_salts_rules_reach_further() {
+    let rules = Value::map([("pam", Value::map([("*", Value::list([".*", "@wheel"]))]))]);
+    let town = Town::with([("external_auth", rules)]).await;
+    let app = town.house.app();
+    let northboss = town.caller("northboss").await;
+    let by_pam = UserChange { auth: Some("pam".into()), ..UserChange::default() };
+    app.create_user(&northboss, "dora", by_pam).await.unwrap();
+    let refused = app.create_token(&northboss, token(Scope::All, Some("dora"))).await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))));
+    app.create_token(&caller(), token(Scope::All, Some("dora"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_org_admin_does_not_end_the_log_ins_of_a_server_admin() {
+    let town = Town::open().await;
+    let app = town.house.app();
+    let (secret, root) = town.session("root").await;
+    let refused = app.delete_token(&town.caller("boss").await, &root.token_id).await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))));
+    app.caller_of_token(&secret, "here").await.unwrap();
 }

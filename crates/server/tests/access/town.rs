@@ -3,6 +3,7 @@
 use crate::house::{House, caller};
 use saltern_core::ids::MinionId;
 use saltern_core::target::{Target, TargetType};
+use saltern_core::value::Value;
 use saltern_server::Error;
 use saltern_server::app::{Accepted, Caller, Group, Identity, RunRequest, Session, UserChange};
 
@@ -39,7 +40,12 @@ impl Town {
     /// web), `dbop` (operator of db), `reader` (reader of the organisation), `webreader` (reader of web), `nobody` (no role),
     /// and in `north`: `northboss` (org admin), `northop` (operator of north-all).
     pub(crate) async fn open() -> Self {
-        let town = Self { house: House::with([]).await };
+        Self::with([]).await
+    }
+
+    /// The same with these settings.
+    pub(crate) async fn with<const N: usize>(settings: [(&str, Value); N]) -> Self {
+        let town = Self { house: House::with(settings).await };
         let app = town.house.app();
         for minion in ["web1", "web2", "db1", "north1"] {
             app.make_keys(&caller(), Some(&id(minion)), None, false).await.unwrap();
@@ -80,8 +86,9 @@ impl Town {
         self.house.app().put_group(&caller(), group, None).await.unwrap();
     }
 
-    async fn user(&self, name: &str, org: &str, role: &str) {
-        let roles = if role.is_empty() { vec![] } else { vec![role.to_owned()] };
+    /// Makes a user; several roles have blanks between them.
+    pub(crate) async fn user(&self, name: &str, org: &str, roles: &str) {
+        let roles = roles.split_whitespace().map(str::to_owned).collect();
         let change = UserChange {
             org: Some(org.into()),
             password: Some(PASSWORD.into()),

@@ -279,3 +279,27 @@ async fn a_stock_minion_that_was_restarted_is_asked_and_not_sent_the_same_job_ag
         run = house.becomes(action, "a", RunState::Failed, Some(Reason::NotDelivered)) => assert_eq!(run.deliveries, 1),
     }
 }
+
+#[tokio::test]
+async fn who_has_a_job_killed_by_himself_makes_the_server_ask_at_once() {
+    let house = house().await;
+    let mut a = minion(&house, "a").await;
+    house.submit(ping(&["a"], Policy::default())).await;
+    let job = a.job("test.ping").await;
+    a.ack(&job).await;
+    let kill = saltern_server::app::ActionRequest {
+        what: saltern_server::app::What::Function {
+            funs: vec!["saltutil.term_job".into()],
+            args: vec![job.jid.into()],
+            kwargs: saltern_core::value::Map::new(),
+        },
+        ..ping(&["a"], Policy::default())
+    };
+    house.submit(kill).await;
+    let kill = a.job("saltutil.term_job").await;
+    let asked = std::time::Instant::now();
+    a.return_for(&kill, format!("Signal 15 sent to job {} at pid 17", job.jid)).await;
+    a.job("saltutil.running").await;
+    // By itself it asks after 15 seconds of silence at the earliest.
+    assert!(asked.elapsed() < std::time::Duration::from_secs(12), "{:?}", asked.elapsed());
+}

@@ -146,6 +146,15 @@ CREATE TABLE functions (
 );
 CREATE INDEX functions_by_kind ON functions (kind, name);
 
+-- What clients of salt-api keep on the server, by bank and key.
+CREATE TABLE banks (
+    bank     TEXT COLLATE "C" NOT NULL,
+    key      TEXT COLLATE "C" NOT NULL,
+    encoding BIGINT NOT NULL,
+    body     BYTEA NOT NULL,
+    PRIMARY KEY (bank, key)
+);
+
 -- Each entry's hash covers the one before it; the head is the last. Entries that are there get theirs in this same step.
 ALTER TABLE audit ADD COLUMN hash BYTEA NOT NULL DEFAULT '';
 ALTER TABLE audit ALTER COLUMN hash DROP DEFAULT;

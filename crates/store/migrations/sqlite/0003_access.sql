@@ -146,6 +146,15 @@ CREATE TABLE functions (
 ) STRICT;
 CREATE INDEX functions_by_kind ON functions (kind, name);
 
+-- What clients of salt-api keep on the server, by bank and key.
+CREATE TABLE banks (
+    bank     TEXT NOT NULL,
+    key      TEXT NOT NULL,
+    encoding INTEGER NOT NULL,
+    body     BLOB NOT NULL,
+    PRIMARY KEY (bank, key)
+) STRICT;
+
 -- Each entry's hash covers the one before it; the head is the last. Entries that are there get theirs in this same step.
 ALTER TABLE audit ADD COLUMN hash BLOB NOT NULL DEFAULT x'';
 -- What is looked up by is short, or PostgreSQL cannot index it.

@@ -14,6 +14,7 @@ mod addresses;
 mod agreement;
 mod audit;
 mod audit_chain;
+mod banks;
 mod calls;
 mod claims;
 mod counters;

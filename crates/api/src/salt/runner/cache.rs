@@ -1,6 +1,6 @@
 //! `cache.*`: what the server remembers of minions, within the caller's sight.
 //!
-//! Banks are a view of that, not a store of their own: `minions` lists ids, `minions/<id>` has `data` and `mine`.
+//! The banks `minions` (ids) and `minions/<id>` (`data` and `mine`) are a view of that; others hold what was stored in them.
 
 use crate::salt::function::{Call, Function, Outcome, Trouble};
 use saltern_core::ids::MinionId;
@@ -33,16 +33,30 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cache.list",
         params: "bank, cachedir=None",
-        doc: "Lists the keys of a bank: `minions`, or `minions/<id>`.",
+        doc: "Lists the keys of a bank: `minions`, `minions/<id>`, or one that was stored to.",
         secret: false,
         run: |call| Box::pin(list(call)),
     },
     Function {
         name: "cache.fetch",
         params: "bank, key, cachedir=None",
-        doc: "Shows what is under a key of a bank: `data` or `mine` of `minions/<id>`.",
+        doc: "Shows what is under a key of a bank: `data` or `mine` of `minions/<id>`, or what was stored.",
         secret: false,
         run: |call| Box::pin(fetch(call)),
+    },
+    Function {
+        name: "cache.store",
+        params: "bank, key, data, cachedir=None",
+        doc: "Keeps a value under a key of a bank of one's own.",
+        secret: false,
+        run: |call| Box::pin(store(call)),
+    },
+    Function {
+        name: "cache.flush",
+        params: "bank, key=None, cachedir=None",
+        doc: "Forgets what was stored under a key of a bank, or all of the bank.",
+        secret: false,
+        run: |call| Box::pin(flush(call)),
     },
     Function {
         name: "cache.clear_grains",
@@ -122,8 +136,33 @@ async fn mine_of(call: &Call, minion: &MinionId) -> Outcome {
     offered.map(Value::Map).map_err(|error| call.trouble(error))
 }
 
+/// A bank of one's own; nothing for those that are a view of the minions.
+fn own_bank(bank: &str) -> Option<&str> {
+    let bank = bank.trim_matches('/');
+    (bank != "minions" && !bank.starts_with("minions/")).then_some(bank)
+}
+
+async fn store(call: Call) -> Outcome {
+    let (bank, key) = (call.given.required("bank")?, call.given.required("key")?);
+    let data = call.given.get("data").cloned().unwrap_or_default();
+    let bank = own_bank(&bank).ok_or_else(|| Trouble::Raised("the bank `minions` is the server's own".into()))?;
+    let stored = call.salt.app.put_in_bank(&call.caller, bank, &key, data).await;
+    stored.map(|()| Value::Nil).map_err(|error| call.trouble(error))
+}
+
+async fn flush(call: Call) -> Outcome {
+    let (bank, key) = (call.given.required("bank")?, call.given.text("key")?);
+    let bank = own_bank(&bank).ok_or_else(|| Trouble::Raised("the bank `minions` is the server's own".into()))?;
+    let flushed = call.salt.app.flush_bank(&call.caller, bank, key.as_deref()).await;
+    flushed.map(|()| true.into()).map_err(|error| call.trouble(error))
+}
+
 async fn list(call: Call) -> Outcome {
     let bank = call.given.required("bank")?;
+    if let Some(bank) = own_bank(&bank) {
+        let keys = call.salt.app.keys_of_bank(&call.caller, bank).await.map_err(|error| call.trouble(error))?;
+        return Ok(Value::list(keys));
+    }
     let minions = call.salt.app.minions(&call.caller, None).await.map_err(|error| call.trouble(error))?;
     Ok(match bank.trim_matches('/').strip_prefix("minions") {
         Some("") => Value::List(minions.iter().map(|minion| Value::from(&minion.id)).collect()),
@@ -137,6 +176,10 @@ async fn list(call: Call) -> Outcome {
 async fn fetch(call: Call) -> Outcome {
     let (bank, key) = (call.given.required("bank")?, call.given.required("key")?);
     let nothing = || Ok(Value::Map(Map::new()));
+    if let Some(bank) = own_bank(&bank) {
+        let kept = call.salt.app.from_bank(&call.caller, bank, &key).await.map_err(|error| call.trouble(error))?;
+        return kept.map_or_else(nothing, Ok);
+    }
     let Some(minion) = bank.trim_matches('/').strip_prefix("minions/").and_then(|id| MinionId::new(id).ok()) else {
         return nothing();
     };

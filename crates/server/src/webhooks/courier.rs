@@ -93,8 +93,10 @@ impl Courier {
         }
         while Instant::now() < until && !changes.has_changed().unwrap_or(true) {
             let event = tokio::select! {
-                event = events.next() => event,
+                // What happened after its owner lost the right to see it is not for him.
+                biased;
                 _ = changes.changed() => break,
+                event = events.next() => event,
                 () = tokio::time::sleep_until(until) => break,
             };
             // The server stops.

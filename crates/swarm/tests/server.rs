@@ -58,7 +58,7 @@ impl House {
         let swarm = Swarm::start(options).await.unwrap();
         assert!(swarm.all_ready(LONG).await, "{:?}", swarm.report());
         wait::until("the subscriptions", LONG, || async {
-            self.app().status().await.is_ok_and(|status| status.publish_port.connections >= count)
+            self.app().status(&caller()).await.is_ok_and(|status| status.publish_port.connections >= count)
         })
         .await;
         swarm
@@ -91,7 +91,7 @@ async fn fifty_minions_sign_in_and_their_returns_are_all_there() {
     let jid = house.run("*", "test.ping").await;
     assert!(swarm.job_finished(jid.as_str(), LONG).await, "{:?}", swarm.report());
 
-    let detail = house.app().job(jid).await.unwrap();
+    let detail = house.app().job(&caller(), jid).await.unwrap();
     assert_eq!(detail.returns.len(), 50);
     assert!(detail.returns.iter().all(|entry| entry.success && entry.value == Value::from(true)));
 
@@ -126,7 +126,7 @@ async fn failures_sizes_and_lost_acks_are_as_ordered() {
     let swarm = house.swarm(options).await;
     let jid = house.run("*", "cmd.run").await;
     assert!(swarm.job_finished(jid.as_str(), LONG).await);
-    let detail = house.app().job(jid).await.unwrap();
+    let detail = house.app().job(&caller(), jid).await.unwrap();
     let (good, bad): (Vec<_>, Vec<_>) = detail.returns.iter().partition(|entry| entry.success);
     assert!(!good.is_empty() && !bad.is_empty());
     assert!(good.iter().all(|entry| entry.value.as_str().is_some_and(|text| text.len() == 2_000)));
@@ -160,7 +160,7 @@ async fn pending_minions_wait_until_they_are_accepted() {
     let house = House::open(false).await;
     let patience = Patience { pause: Duration::from_millis(50), ..Patience::default() };
     let swarm = Swarm::start(Options { patience, ..house.options(5) }).await.unwrap();
-    wait::until("every key to be pending", LONG, || async { house.app().keys().len() == 5 }).await;
+    wait::until("every key to be pending", LONG, || async { house.app().keys(&caller()).len() == 5 }).await;
     assert_eq!(swarm.progress().signed_in, 0);
     house.app().decide_keys(&caller(), KeyVerb::Accept, &KeyMatch::Glob("*".into()), &[]).await.unwrap();
     assert!(swarm.all_ready(LONG).await, "{:?}", swarm.report());

@@ -41,6 +41,8 @@ decide some key                | -    | -      | -          | -            | -  
 see the pillar of web1         | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
 see the pillar of far1         | -    | -      | -          | -            | -           | -        | -               | -           | -         | o                  | o
 fire                           | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+send a hook                    | o    | o      | o          | o            | o           | o        | o               | o           | o         | o                  | o
+look at the server             | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | r
 manage the server              | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
 manage organisations           | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
 manage acme                    | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
@@ -225,6 +227,8 @@ fn with_wish<T>(row: &str, then: impl FnOnce(&Wish<'_>) -> T) -> T {
         ["decide", "some", "key"] => then(&Wish::DecideKey(None)),
         ["see", "the", "pillar", "of", name] => then(&Wish::SeePillar(&id(name))),
         ["fire"] => then(&Wish::Fire),
+        ["send", "a", "hook"] => then(&Wish::Hook),
+        ["look", "at", "the", "server"] => then(&Wish::Inspect),
         ["manage", "the", "server"] => then(&Wish::Manage(Thing::Server)),
         ["manage", "organisations"] => then(&Wish::Manage(Thing::Organisations)),
         ["manage", "users", "of", org] => then(&Wish::Manage(Thing::Users { org })),

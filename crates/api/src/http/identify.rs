@@ -6,6 +6,7 @@
 
 use super::Peer;
 use super::cors::Origins;
+use super::limits::TimeLimit;
 use super::log::Who;
 use crate::error::ApiError;
 use axum::Router;
@@ -76,6 +77,9 @@ async fn look_up<I: Identify>(State(by): State<Arc<I>>, mut request: Request, ne
                     log.is(who);
                 }
                 request.extensions_mut().extend(extensions);
+                if let Some(time) = request.extensions().get::<TimeLimit>() {
+                    time.grant();
+                }
                 is_stranger = false;
             }
             Ok(None) => {}

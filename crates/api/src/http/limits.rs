@@ -33,31 +33,43 @@ pub(super) struct Limits {
 
 /// Until when a request has to be answered. Handlers take it as an argument to ask for more.
 #[derive(Clone, Debug)]
-pub struct TimeLimit(Arc<Mutex<Instant>>);
+pub struct TimeLimit {
+    until: Arc<Mutex<Instant>>,
+    /// What a request has in all whose sender is known
+    whole: Duration,
+}
+
+/// What a stranger has for his request: he could hold a connection by sending slowly.
+const STRANGER: Duration = Duration::from_secs(60);
 
 impl TimeLimit {
-    fn new(span: Duration) -> Self {
-        Self(Arc::new(Mutex::new(after(span))))
+    fn new(whole: Duration) -> Self {
+        Self { until: Arc::new(Mutex::new(after(whole.min(STRANGER)))), whole }
+    }
+
+    /// The sender is known: he may take as long as requests may.
+    pub(super) fn grant(&self) {
+        self.extend(self.whole);
     }
 
     /// Lets the request take `span` from now on; never less than it had.
     pub fn extend(&self, span: Duration) {
-        let mut until = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         *until = after(span).max(*until);
     }
 
     async fn passed(&self) {
         loop {
-            let until = self.until();
+            let until = self.at();
             sleep_until(until).await;
-            if self.until() == until {
+            if self.at() == until {
                 return;
             }
         }
     }
 
-    fn until(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn at(&self) -> Instant {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

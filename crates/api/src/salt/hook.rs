@@ -46,7 +46,8 @@ pub(super) async fn fire(
         ("post", if body.value.is_nil() { Value::Map(Map::new()) } else { body.value }),
         ("headers", told_headers(&headers, &source.origin())),
     ]);
-    salt.app.fire_hook(path.trim_matches('/'), told).await?;
+    let caller = signed.as_ref().map(|Signed(session)| &session.caller);
+    salt.app.fire_hook(caller, path.trim_matches('/'), told).await?;
     Ok(format.reply(&Value::map([("success", true)])))
 }
 

@@ -48,6 +48,10 @@ pub enum Wish<'a> {
     SeePillar(&'a MinionId),
     /// Send an event of one's own
     Fire,
+    /// Send what becomes an event of a hook
+    Hook,
+    /// Look at the server itself: how it is doing, its numbers, its audit log
+    Inspect,
     /// Change how things are set up
     Manage(Thing<'a>),
 }
@@ -91,8 +95,8 @@ impl Wish<'_> {
     /// How much it needs, whoever wishes it: the scope of a token is asked for this.
     pub(super) fn class(&self) -> Class {
         match self {
-            Self::See(_) => Class::Read,
-            Self::Call { .. } | Self::Operate(_) | Self::SeePillar(_) => Class::Operate,
+            Self::See(_) | Self::Inspect => Class::Read,
+            Self::Call { .. } | Self::Operate(_) | Self::SeePillar(_) | Self::Hook => Class::Operate,
             Self::Runner(call) => runner_call_class(call),
             Self::Wheel(call) => wheel_class(call.fun),
             Self::DecideKey(_) | Self::Fire | Self::Manage(_) => Class::Admin,

@@ -285,13 +285,13 @@ impl App {
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<(i64, DeadLetter)>, Error> {
-        self.may(caller, &Wish::Manage(Thing::Server))?;
+        self.may(caller, &Wish::Inspect)?;
         Ok(self.master.store.dead_letters(before.unwrap_or(i64::MAX), limit.clamp(1, PAGE)).await?)
     }
 
     /// Everything that is counted, as Prometheus reads it.
     pub async fn metrics(&self, caller: &Caller) -> Result<String, Error> {
-        self.may(caller, &Wish::Manage(Thing::Server))?;
+        self.may(caller, &Wish::Inspect)?;
         self.master.metrics_text().await
     }
 

@@ -146,8 +146,15 @@ impl App {
         self.fire_checked(tag, data).await
     }
 
-    /// Puts what a hook was sent into the log. Whether hooks need a log-in is for whoever calls this.
-    pub async fn fire_hook(&self, path: &str, data: Value) -> Result<(), Error> {
+    /// Puts what a hook was sent into the log. Without a caller only where hooks need no log-in.
+    pub async fn fire_hook(&self, caller: Option<&Caller>, path: &str, data: Value) -> Result<(), Error> {
+        match caller {
+            Some(caller) => self.may(caller, &Wish::Hook)?,
+            None if self.master.config.http.hooks_need_login => {
+                return Err(Error::Unauthenticated("hooks are for people who have logged in".into()));
+            }
+            None => {}
+        }
         let tag = if path.is_empty() { "salt/netapi/hook".to_owned() } else { format!("salt/netapi/hook/{path}") };
         self.fire_checked(&tag, data).await
     }

@@ -3,7 +3,7 @@
 use super::{App, Caller};
 use crate::Error;
 use crate::clock;
-use saltern_core::access::{Thing, Wish};
+use saltern_core::access::Wish;
 use saltern_core::keys::KeyState;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl App {
 
     /// How the server is doing now.
     pub async fn status(&self, caller: &Caller) -> Result<Status, Error> {
-        self.may(caller, &Wish::Manage(Thing::Server))?;
+        self.may(caller, &Wish::Inspect)?;
         let master = &self.master;
         let keys = master.keys.list();
         let count = |state: KeyState| keys.iter().filter(|key| key.state == state).count();

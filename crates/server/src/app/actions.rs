@@ -6,7 +6,7 @@ use super::jobs::{self, LEAST, value};
 use super::{Accepted, App, Caller};
 use crate::Error;
 use crate::engine::{Done, Door, Explanation, Request, Verb, function};
-use saltern_core::access::{Sight, Thing, Wish, narrow_target};
+use saltern_core::access::{Sight, Wish, narrow_target};
 use saltern_core::action::Policy;
 use saltern_core::action::types;
 use saltern_core::ids::{ActionId, MinionId};

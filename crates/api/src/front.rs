@@ -1,7 +1,7 @@
 //! The front door: everything that is offered over HTTP, behind one listener, with everybody identified by his token.
 
 use crate::http::{HttpError, HttpListener, HttpSettings, Identified, Identify, TlsFiles, identified};
-use crate::login::{self, Backends, Gate, Limits, LocalUsers, Secret};
+use crate::login::{self, Backends, Gate, Limits, LocalUsers};
 use crate::{salt, v1};
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -119,6 +119,6 @@ fn login_settings(login: &Login) -> Result<login::Settings, FrontError> {
             })
             .transpose()?,
         file: file.transpose()?,
-        shared_secret: secret.map(|secret| Secret::from(secret.reveal())),
+        shared_secret: secret.cloned(),
     })
 }

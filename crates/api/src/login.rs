@@ -12,13 +12,13 @@ pub mod file;
 mod gate;
 pub mod ldap;
 pub mod pam;
-mod secret;
 mod shared_secret;
 mod tries;
 
 pub use error::Error;
 pub use gate::{Gate, Limits};
-pub use secret::Secret;
+pub use saltern_server::app::Identity;
+pub use saltern_server::config::Secret;
 
 use error::Trouble;
 use futures_util::future::BoxFuture;
@@ -54,17 +54,6 @@ pub trait LocalUsers: Send + Sync {
     fn auth_of<'a>(&'a self, user: &'a str) -> BoxFuture<'a, Option<String>>;
     /// Whether this is the user's password and he may log in.
     fn check<'a>(&'a self, user: &'a str, password: &'a str) -> BoxFuture<'a, bool>;
-}
-
-/// Somebody for whom a backend has vouched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// The name, as it was typed.
-    pub user: String,
-    /// The backend that vouched: `local`, `pam`, `ldap`, `file` or `sharedsecret`.
-    pub auth: String,
-    /// The groups that the backend knows him to be in.
-    pub groups: Vec<String>,
 }
 
 /// Why somebody is not let in, which is all he is told.

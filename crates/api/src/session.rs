@@ -85,7 +85,7 @@ impl Source {
 /// Asks the backend. A refusal goes into the audit log.
 pub(crate) async fn vouch(app: &App, gate: &Gate, from: Source, shown: &Credentials) -> Result<Identity, NotIn> {
     match gate.vouch(from.address, &shown.auth, &shown.user, &shown.password).await {
-        Ok(crate::login::Identity { user, auth, groups }) => Ok(Identity { user, auth, groups }),
+        Ok(identity) => Ok(identity),
         Err(Refused::TooMany { retry_after }) => Err(NotIn::TooMany(retry_after)),
         Err(Refused::Denied) => {
             app.refused_sign_in(&shown.user, &shown.auth, &from.origin()).await?;

@@ -6,10 +6,12 @@
 
 mod http;
 mod reader;
+mod secret;
 mod settings;
 
-pub use http::{Http, Login, Secret};
+pub use http::{Http, Login};
 pub use reader::ConfigError;
+pub use secret::Secret;
 pub use settings::{SETTINGS, Setting, reference_page};
 
 pub use reader::Sources;

@@ -1,5 +1,6 @@
 //! Numbers that only grow: event numbers, action ids, publish serials.
 
+use crate::audit::AuditEntry;
 use crate::db::{Effects, Operation, Tx, params};
 use crate::{Error, Result, Store};
 use futures_util::future::LocalBoxFuture;
@@ -43,6 +44,13 @@ pub(crate) async fn take(tx: &Tx<'_>, counter: Counter, n: usize) -> Result<i64>
     let rows = tx.query(TAKE, params![counter.name(), n]).await?;
     let last = rows.first().ok_or(Error::Shape { what: "counters", column: 0 })?.int(0)?;
     Ok(last - i64::try_from(n).unwrap_or(i64::MAX) + 1)
+}
+
+/// Users, groups or organisations were changed: it is audited, and counted so that other servers notice.
+pub(crate) async fn people_changed(tx: &Tx<'_>, effects: &mut Effects, audit: &AuditEntry) -> Result<()> {
+    take(tx, Counter::People, 1).await?;
+    effects.audit([audit]);
+    Ok(())
 }
 
 struct Reserve(Counter, usize);

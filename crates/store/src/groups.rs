@@ -1,7 +1,7 @@
 //! Groups of minions: some named one by one, some by a target expression, or both.
 
 use crate::audit::AuditEntry;
-use crate::counters::{self, Counter};
+use crate::counters;
 use crate::db::{Effects, Locking, Operation, Row, Tx, locking, params};
 use crate::versions::{self, Written};
 use crate::{Error, Result, Store, organisations, users};
@@ -99,8 +99,7 @@ impl Operation for Put {
             let members: BTreeSet<&MinionId> = members.iter().collect();
             let rows = members.into_iter().map(|minion| params![name, minion]);
             tx.execute_many(ADD_MEMBER, rows.collect()).await?;
-            counters::take(tx, Counter::People, 1).await?;
-            effects.audit([&self.audit]);
+            counters::people_changed(tx, effects, &self.audit).await?;
             Ok(Written::Done(next))
         })
     }
@@ -123,8 +122,7 @@ impl Operation for Delete {
             users::revoke_group(tx, &self.name).await?;
             tx.execute(CLEAR_MEMBERS, params![&self.name]).await?;
             tx.execute(DELETE, params![&self.name]).await?;
-            counters::take(tx, Counter::People, 1).await?;
-            effects.audit([&self.audit]);
+            counters::people_changed(tx, effects, &self.audit).await?;
             Ok(Written::Done(last))
         })
     }

@@ -4,7 +4,7 @@
 //! to one that is just being removed.
 
 use crate::audit::AuditEntry;
-use crate::counters::{self, Counter};
+use crate::counters;
 use crate::db::{Effects, Locking, Operation, Row, Tx, locking, params};
 use crate::versions::{self, Written};
 use crate::{Error, Result, Store};
@@ -74,8 +74,7 @@ impl Operation for Put {
             } else if tx.execute(INSERT, params![name, description, *created, next]).await? == 0 {
                 return Ok(Written::Exists);
             }
-            counters::take(tx, Counter::People, 1).await?;
-            effects.audit([&self.audit]);
+            counters::people_changed(tx, effects, &self.audit).await?;
             Ok(Written::Done(next))
         })
     }
@@ -100,8 +99,7 @@ impl Operation for Delete {
                 return Ok(Written::Exists);
             }
             tx.execute(DELETE, params![&self.name]).await?;
-            counters::take(tx, Counter::People, 1).await?;
-            effects.audit([&self.audit]);
+            counters::people_changed(tx, effects, &self.audit).await?;
             Ok(Written::Done(last))
         })
     }
@@ -123,8 +121,7 @@ impl Operation for Assign {
             } else {
                 tx.execute(PUT_MINION, params![&self.minion, &self.org]).await?;
             }
-            counters::take(tx, Counter::People, 1).await?;
-            effects.audit([&self.audit]);
+            counters::people_changed(tx, effects, &self.audit).await?;
             Ok(())
         })
     }

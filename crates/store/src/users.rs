@@ -1,7 +1,7 @@
 //! Users and what was granted to them.
 
 use crate::audit::AuditEntry;
-use crate::counters::{self, Counter};
+use crate::counters;
 use crate::db::{Effects, Locking, Operation, Row, Tx, locking, params};
 use crate::versions::{self, Written};
 use crate::{Error, Result, Store, groups, organisations, requests, tokens, webhooks};
@@ -116,8 +116,7 @@ impl Operation for Put {
             tx.execute(CLEAR_GRANTS, params![name]).await?;
             let rows = grants.into_iter().map(|(grant, group)| params![name, grant, group]);
             tx.execute_many(GRANT, rows.collect()).await?;
-            counters::take(tx, Counter::People, 1).await?;
-            effects.audit([&self.audit]);
+            counters::people_changed(tx, effects, &self.audit).await?;
             Ok(Written::Done(next))
         })
     }
@@ -144,8 +143,7 @@ impl Operation for Delete {
             requests::forget_user(tx, &self.name).await?;
             webhooks::stop_those_of(tx, &self.name).await?;
             tx.execute(DELETE, params![&self.name]).await?;
-            counters::take(tx, Counter::People, 1).await?;
-            effects.audit([&self.audit]);
+            counters::people_changed(tx, effects, &self.audit).await?;
             Ok(Written::Done(last))
         })
     }

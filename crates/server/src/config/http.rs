@@ -2,10 +2,10 @@
 //!
 //! Salt keeps part of them in a map of its own (`rest_cherrypy`); what is there counts unless our own key says otherwise.
 
+use super::Secret;
 use super::reader::{ConfigError, Keys};
 use saltern_core::access::RawRules;
 use saltern_core::value::{Map, Value};
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,29 +44,6 @@ pub struct Login {
     pub pam_confdir: Option<PathBuf>,
     /// `auth.ldap.*`, by the last part of the key; values as they were written
     pub ldap: Vec<(String, Secret)>,
-}
-
-/// Text that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The text.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
 }
 
 /// Keys that clients may read: what the pages of SaltGUI look at.
@@ -136,12 +113,13 @@ impl Keys {
     pub(super) fn login(&self) -> Result<Login, ConfigError> {
         let rules = self.get("external_auth").cloned().unwrap_or_else(|| Value::Map(Map::new()));
         let external_auth = RawRules::read(&rules).map_err(|error| self.wrong("external_auth", &error.to_string()))?;
-        let ldap = self.with_prefix(LDAP).map(|(name, value)| (name.to_owned(), Secret(value.key_text().into_owned())));
+        let ldap =
+            self.with_prefix(LDAP).map(|(name, value)| (name.to_owned(), Secret::from(value.key_text().into_owned())));
         Ok(Login {
             external_auth,
             token_expire: self.seconds("token_expire", 43_200)?.max(Duration::from_secs(60)),
             token_expire_user_override: self.flag("token_expire_user_override", false)?,
-            sharedsecret: self.text("sharedsecret")?.map(Secret),
+            sharedsecret: self.text("sharedsecret")?.map(Secret::from),
             pam_service: self.text("auth.pam.service")?.unwrap_or_else(|| "login".into()),
             pam_confdir: self.path("auth.pam.confdir")?,
             ldap: ldap.collect(),

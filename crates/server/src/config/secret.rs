@@ -4,7 +4,7 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 /// A password or the like.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {

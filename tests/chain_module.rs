@@ -315,6 +315,36 @@ async fn after_an_update_that_killed_the_agent_the_next_chunk_checks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_check_fails_if_it_does_not_return_what_is_expected() {
+    for machine in Machine::of_each_line() {
+        let check = |id: &str, gives: Value, wants: Value| {
+            let check = json!({ "id": id, "kind": "check", "fun": "test.echo", "arg": [gives], "expect": wants });
+            with(check, "after", json!("always"))
+        };
+        let steps = json!([
+            check("same", json!({ "b": [1, null], "a": "3008.3" }), json!({ "a": "3008.3", "b": [1, null] })),
+            check("any", json!("x"), Value::Null),
+            check("other", json!("3006.1"), json!("3008.3")),
+            check("kind", json!(1), json!(true)),
+            check("long", json!("ä".repeat(300)), json!("")),
+        ]);
+        let answer = machine.start("7", 1, steps).await;
+        let step = |id: &str| (answer["steps"][id]["state"].clone(), answer["steps"][id]["ret"].clone());
+        assert_eq!(states(&answer), "failed same:done any:done other:failed kind:failed long:failed", "{answer}");
+        assert_eq!(step("any").1, "x");
+        assert_eq!(step("other").1, "not updated: test.echo gave \"3006.1\", wanted \"3008.3\"");
+        assert_eq!(answer["steps"]["other"]["retcode"], 1);
+        assert_eq!(step("kind").1, "not updated: test.echo gave 1, wanted true");
+        assert_eq!(step("long").1, format!("not updated: test.echo gave \"{}..., wanted \"\"", "ä".repeat(199)));
+
+        let command = machine.start_command("8", 1, &json!([with(machine.note("a"), "expect", json!(1))]));
+        let refused = String::from_utf8_lossy(&run_to_end(command, PATIENCE).await.stderr).into_owned();
+        assert!(refused.contains("step a: only a check has an expectation"), "{refused}");
+        assert_eq!(machine.notes(), "");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_state_run_waits_for_another_one() {
     for machine in Machine::of_each_line() {
         let script = machine.held("x")["arg"][0].to_string();
@@ -462,6 +492,13 @@ async fn minions_tell_a_server_of_each_step_and_stop_when_told() {
         }
     })
     .await;
+
+    let check = json!([{ "id": "c", "kind": "check", "fun": "test.echo", "arg": ["x"], "expect": "y" }]).to_string();
+    let answers = fleet.run("*", "saltern_chain.start", &["check", "1", &check]).await;
+    for id in &ids {
+        assert_eq!(states(&answers[id]), "failed c:failed", "{id}: {answers}");
+        assert_eq!(answers[id]["steps"]["c"]["ret"], "not updated: test.echo gave \"x\", wanted \"y\"", "{id}");
+    }
 
     let steps = json!([{ "id": "a", "fun": "cmd.run", "arg": ["sleep 600"] }, { "id": "b", "fun": "test.ping" }]);
     fleet.server.cli(&["run", "--async", "*", "saltern_chain.start", "8", "1", &steps.to_string()]).await;

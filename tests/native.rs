@@ -4,6 +4,8 @@ use saltern_testkit::daemon::Daemon;
 use saltern_testkit::ports::MasterPorts;
 use saltern_testkit::process::binary;
 use saltern_testkit::scratch::Scratch;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +19,7 @@ pub struct NativeMinion {
     data_dir: PathBuf,
     /// Whether it believes to be on a machine of its own, which it may reboot
     own_machine: bool,
+    env: BTreeMap<String, OsString>,
     scratch: Scratch,
 }
 
@@ -26,20 +29,49 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 impl NativeMinion {
     /// Starts a minion of this id for the master on these ports; `config` is more of its configuration file.
     pub fn start(id: &str, ports: MasterPorts, config: &str) -> Self {
+        let mut minion = Self::prepare(id, ports, config);
+        minion.launch();
+        minion
+    }
+
+    /// Sets up the folder and the configuration of a minion without starting it.
+    pub fn prepare(id: &str, ports: MasterPorts, config: &str) -> Self {
         let scratch = Scratch::new("nat");
         scratch.write("minion", config);
         let data_dir = scratch.path().join("data");
-        let mut minion = Self { daemon: None, id: id.to_owned(), ports, data_dir, own_machine: false, scratch };
-        minion.launch();
-        minion
+        Self::on(id, ports, data_dir, scratch)
+    }
+
+    fn on(id: &str, ports: MasterPorts, data_dir: PathBuf, scratch: Scratch) -> Self {
+        let env = BTreeMap::new();
+        Self { daemon: None, id: id.to_owned(), ports, data_dir, own_machine: false, env, scratch }
+    }
+
+    /// Replaces its configuration file; the next start reads it.
+    pub fn configure(&self, config: &str) {
+        self.scratch.write("minion", config);
+    }
+
+    /// Sets a variable of its environment, which the next start has and every job inherits.
+    pub fn set_env(&mut self, name: &str, value: impl Into<OsString>) {
+        self.env.insert(name.to_owned(), value.into());
+    }
+
+    /// Takes a variable out of its environment again.
+    pub fn remove_env(&mut self, name: &str) {
+        self.env.remove(name);
+    }
+
+    /// Whether its process is alive.
+    pub fn is_running(&self) -> bool {
+        self.daemon.as_ref().is_some_and(Daemon::is_running)
     }
 
     /// Starts a minion that keeps its data there.
     pub fn start_in(id: &str, ports: MasterPorts, data_dir: &Path) -> Self {
         let scratch = Scratch::new("nat");
         scratch.write("minion", "");
-        let data_dir = data_dir.to_owned();
-        let mut minion = Self { daemon: None, id: id.to_owned(), ports, data_dir, own_machine: false, scratch };
+        let mut minion = Self::on(id, ports, data_dir.to_owned(), scratch);
         minion.launch();
         minion
     }
@@ -54,7 +86,7 @@ impl NativeMinion {
         let shutdown = scratch.write("bin/shutdown", format!("#!/bin/sh\necho \"$@\" >> {}\n", called.display()));
         std::fs::set_permissions(&shutdown, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
         let data_dir = scratch.path().join("data");
-        let mut minion = Self { daemon: None, id: id.to_owned(), ports, data_dir, own_machine: true, scratch };
+        let mut minion = Self { own_machine: true, ..Self::on(id, ports, data_dir, scratch) };
         minion.next_boot();
         let output = minion.apart(Path::new("cat")).arg(BOOT_ID).output();
         let seen = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -102,7 +134,8 @@ impl NativeMinion {
             .arg(self.scratch.path().join("minion"))
             .arg("--data-dir")
             .arg(self.data_dir())
-            .env_remove("SALTERN_DATA_DIR");
+            .env_remove("SALTERN_DATA_DIR")
+            .envs(&self.env);
         self.daemon = Some(Daemon::spawn(&self.id, &mut command, &self.scratch.path().join("log"), &[]));
     }
 

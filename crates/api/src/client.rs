@@ -5,6 +5,7 @@
 
 mod actions;
 mod audit;
+mod chains;
 mod endpoint;
 mod error;
 mod functions;
@@ -12,6 +13,7 @@ mod groups;
 mod lines;
 mod organisations;
 mod request;
+mod states;
 mod tls;
 mod tokens;
 mod url;
@@ -20,6 +22,7 @@ mod webhooks;
 
 pub use actions::{ActionQuery, RunQuery};
 pub use audit::AuditQuery;
+pub use chains::LaunchQuery;
 pub use endpoint::Endpoint;
 pub use error::ClientError;
 pub use lines::Lines;

@@ -6,18 +6,23 @@
 
 mod actions;
 mod audit;
+mod chains;
 mod dead_letters;
 mod events;
 mod functions;
 mod groups;
 mod jobs;
 mod keys;
+mod launches;
 mod minions;
 mod organisations;
+mod plans;
 pub(crate) mod policy;
 mod problem;
 mod runs;
+mod states;
 mod status;
+mod steps;
 mod time;
 mod tokens;
 mod users;
@@ -29,6 +34,7 @@ pub use actions::{
 };
 pub(crate) use actions::{read_action_id, read_minion};
 pub use audit::{AuditBreak, AuditCheck, AuditEntry, AuditList};
+pub use chains::{Chain, ChainClear, ChainCopy, ChainDetail, ChainDraft, ChainList, ChainVerb, ChainsCleared, NewStep};
 pub use dead_letters::{DeadLetter, DeadLetterList};
 pub use events::Event;
 pub(crate) use functions::read_function;
@@ -37,10 +43,20 @@ pub use groups::{Group, GroupContent, GroupDetail, GroupList, NewGroup};
 pub(crate) use jobs::read_jid;
 pub use jobs::{Accepted, Functions, Job, JobDetail, JobList, JobStep, Return, RunRequest, Unanswered, Why};
 pub use keys::{Key, KeyDecision, KeyList, KeyResult};
+pub(crate) use launches::read_launch_id;
+pub use launches::{
+    Approve, Cancelled, Launch, LaunchCounts, LaunchDetail, LaunchDone, LaunchList, LaunchMinion, LaunchMinionList,
+    LaunchPreview, LaunchRequest, LaunchStep, StepApproval, StepPreview, StepRefusal,
+};
 pub use minions::{Grains, Minion, MinionChange, MinionDetail, MinionList};
 pub use organisations::{NewOrganisation, Organisation, OrganisationContent, OrganisationList};
+pub use plans::{Plan, PlanChunk, PlanStep};
 pub use problem::{ErrorLine, LineError, Problem};
 pub use runs::{Attempt, Explanation, Fact, Run, RunDetail, RunList, RunStatus};
+pub use states::{
+    AssignedState, AssignedStateList, Assignee, AssigneeKind, AssigneeList, CatalogueState, NewState, StateContent,
+    StateDetail, StateList, StateVersion, StateVersionDetail, StateVersionList,
+};
 pub use status::{Port, Status};
 pub use time::Time;
 pub(crate) use tokens::read_token_id;

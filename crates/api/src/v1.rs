@@ -6,15 +6,18 @@
 
 mod actions;
 mod audit;
+mod chains;
 mod docs;
 mod events;
 mod functions;
 mod groups;
 mod jobs;
 mod keys;
+mod launches;
 mod minions;
 mod organisations;
 mod sessions;
+mod states;
 mod status;
 mod tokens;
 mod users;
@@ -57,12 +60,15 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .merge(jobs::routes())
         .merge(wait::routes())
         .merge(actions::routes())
+        .merge(chains::routes())
+        .merge(launches::routes())
         .merge(events::routes())
         .merge(minions::routes())
         .merge(keys::routes())
         .merge(functions::routes())
         .merge(groups::routes())
         .merge(organisations::routes())
+        .merge(states::routes())
         .merge(users::routes())
         .merge(tokens::routes())
         .merge(sessions::routes())

@@ -78,7 +78,7 @@ fn every_operation_tells_its_statuses() {
             has("415");
         }
         let is_versioned =
-            ["users/{", "groups/{", "organisations/{", "webhooks/{"].iter().any(|part| name.contains(part));
+            ["users/{", "chains/{", "groups/{", "organisations/{", "webhooks/{"].iter().any(|part| name.contains(part));
         if is_versioned && ["PUT", "PATCH", "DELETE"].iter().any(|method| name.starts_with(method)) {
             has("412");
             has("428");

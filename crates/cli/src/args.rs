@@ -32,6 +32,7 @@ Examples:
   saltern run '*' test.ping                        ask everybody
   saltern job list                                 what was run lately
   saltern action create reboot web1 --at +1h       and much more: when, how many at once, what if it fails
+  saltern chain launch patch-web --target 'web*'   many steps, across reboots, each minion at its own pace
   saltern user create ann --role operator          who may what
   saltern login https://salt.example.org           from another machine
 
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Minion(cmd::minion::Args),
     Call(cmd::call::Args),
     Action(cmd::action::Args),
+    Chain(cmd::chain::Args),
     Job(cmd::job::Args),
     Event(cmd::event::Args),
     Function(cmd::function::Args),
@@ -56,6 +58,7 @@ pub(crate) enum Command {
     User(cmd::user::Args),
     Group(cmd::group::Args),
     Org(cmd::org::Args),
+    State(cmd::state::Args),
     Token(cmd::token::Args),
     Audit(cmd::audit::Args),
     Webhook(cmd::webhook::Args),

@@ -3,6 +3,7 @@
 pub(crate) mod action;
 pub(crate) mod audit;
 pub(crate) mod call;
+pub(crate) mod chain;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod event;
@@ -16,6 +17,7 @@ pub(crate) mod minion;
 pub(crate) mod org;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod state;
 pub(crate) mod swarm;
 pub(crate) mod token;
 pub(crate) mod up;

@@ -45,6 +45,11 @@ impl Failure {
         Self { hint: hint.into(), ..self }
     }
 
+    /// With what it is about.
+    pub(crate) fn about(self, what: &str) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
+    }
+
     /// Says it on stderr and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if !self.message.is_empty() {

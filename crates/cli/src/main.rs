@@ -12,6 +12,7 @@ mod interrupt;
 mod logging;
 mod logins;
 mod output;
+mod params;
 mod password;
 #[cfg(test)]
 mod reference;
@@ -46,6 +47,7 @@ fn dispatch(command: Command, server: &Whereabouts) -> Result<ExitCode, Failure>
         Command::Minion(args) => block_on(cmd::minion::run(args, client, data_dir)),
         Command::Call(args) => block_on(cmd::call::run(args, data_dir)),
         Command::Action(args) => block_on(cmd::action::run(args, client()?)),
+        Command::Chain(args) => block_on(cmd::chain::run(args, client()?)),
         Command::Job(args) => block_on(cmd::job::run(args, client()?)),
         Command::Event(args) => block_on(cmd::event::run(args, client()?)),
         Command::Function(args) => block_on(cmd::function::run(args, client()?)),
@@ -53,6 +55,7 @@ fn dispatch(command: Command, server: &Whereabouts) -> Result<ExitCode, Failure>
         Command::Logout(args) => block_on(cmd::login::log_out(args, server)),
         Command::Whoami(args) => block_on(cmd::login::who_am_i(args, client()?)),
         Command::User(args) => block_on(cmd::user::run(args, client()?)),
+        Command::State(args) => block_on(cmd::state::run(args, client()?)),
         Command::Group(args) => block_on(cmd::group::run(args, client()?)),
         Command::Org(args) => block_on(cmd::org::run(args, client()?)),
         Command::Token(args) => block_on(cmd::token::run(args, client()?)),

@@ -26,4 +26,4 @@ pub use external::{RawRules, RulesError};
 pub use rights::Rights;
 pub use role::{BadGrant, Grant, Role, Scope};
 pub use sight::Sight;
-pub use wish::{Invocation, Refusal, Thing, Wish};
+pub use wish::{Entity, Invocation, Refusal, Thing, Wish};

@@ -6,5 +6,5 @@ mod policy;
 pub mod schedule;
 pub mod types;
 
-pub use policy::{Backoff, Batch, Budget, Offline, OverBudget, Policy, Retry, RetryWhen, Size, Wave};
+pub use policy::{Backoff, Batch, Budget, Offline, OverBudget, Policy, Retry, RetryWhen, Size, Wave, WindowRule};
 pub use types::ActionType;

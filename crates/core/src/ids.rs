@@ -1,4 +1,4 @@
-//! The names of things: minion ids, job ids, action ids. Each is its own type, so one cannot stand in for another.
+//! The names of things: minions, jobs, actions, chains, launches, recurring actions. Each is its own type, so one cannot stand in for another.
 
 use crate::time::Timestamp;
 use std::fmt;
@@ -127,6 +127,36 @@ impl JidSource {
 pub struct ActionId(pub i64);
 
 impl fmt::Display for ActionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A chain's id: a small number, given out by the store, that a person can type.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ChainId(pub i64);
+
+impl fmt::Display for ChainId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The id of one execution of a chain: a small number, given out by the store, that a person can type.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LaunchId(pub i64);
+
+impl fmt::Display for LaunchId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The id of a recurring action: a small number, given out by the store, that a person can type.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RecurringId(pub i64);
+
+impl fmt::Display for RecurringId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod action;
+pub mod chain;
 pub mod event;
 pub mod ids;
 pub mod keys;

@@ -50,6 +50,12 @@ pub enum Reason {
     Cancelled,
     /// Too many others of its action failed before it was sent
     Budget,
+    /// It is for when an earlier step of its chain fails, and none did
+    NotNeeded,
+    /// It cannot be done on this minion
+    Refused,
+    /// It was outside of its maintenance window, and is not to wait for the next
+    Window,
 }
 
 /// What a queued run waits for.
@@ -79,6 +85,10 @@ pub enum WaitingFor {
     Redelivery,
     /// Something that must be known of the minion first
     Facts,
+    /// Another chain, which is under way on the minion
+    Chain,
+    /// The step before, which has not ended on enough minions
+    Barrier,
 }
 
 impl RunState {
@@ -114,7 +124,7 @@ impl RunState {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::ReturnedError,
         Self::Lost,
         Self::Expired,
@@ -126,6 +136,9 @@ impl Reason {
         Self::Prerequisite,
         Self::Cancelled,
         Self::Budget,
+        Self::NotNeeded,
+        Self::Refused,
+        Self::Window,
     ];
 
     /// Reads the word.
@@ -157,13 +170,16 @@ impl Reason {
             Self::Prerequisite => "prerequisite",
             Self::Cancelled => "cancelled",
             Self::Budget => "budget",
+            Self::NotNeeded => "not_needed",
+            Self::Refused => "refused",
+            Self::Window => "window",
         }
     }
 }
 
 impl WaitingFor {
     /// Everything a run can wait for.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Due,
         Self::Window,
         Self::Offline,
@@ -176,6 +192,8 @@ impl WaitingFor {
         Self::Backoff,
         Self::Redelivery,
         Self::Facts,
+        Self::Chain,
+        Self::Barrier,
     ];
 
     /// The word for it.
@@ -193,6 +211,8 @@ impl WaitingFor {
             Self::Backoff => "backoff",
             Self::Redelivery => "redelivery",
             Self::Facts => "facts",
+            Self::Chain => "chain",
+            Self::Barrier => "barrier",
         }
     }
 

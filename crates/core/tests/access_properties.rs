@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use saltern_core::access::{
-    Condition, Entry, Grant, Invocation, Pattern, RawRules, Rights, Role, Rule, Scope, Sight, Thing, Wish,
+    Condition, Entity, Entry, Grant, Invocation, Pattern, RawRules, Rights, Role, Rule, Scope, Sight, Thing, Wish,
 };
 use saltern_core::ids::MinionId;
 use saltern_core::value::{Map, Value};
@@ -145,6 +145,14 @@ impl OwnedWish {
             13 => Wish::Manage(Thing::Group { org, name: "web" }),
             14 => Wish::Manage(Thing::Minion(first)),
             15 => Wish::Call { calls: &calls, minions: &[] },
+            16 => Wish::UseChain { org, owner: "bob", shared: false },
+            17 => Wish::UseChain { org, owner: "bob", shared: true },
+            18 => Wish::Manage(Thing::Chain { org, owner: "bob" }),
+            19 => Wish::Manage(Thing::States { org }),
+            20 => Wish::Manage(Thing::Recurring { org, entity: Entity::Minion(first) }),
+            21 => Wish::Manage(Thing::Recurring { org, entity: Entity::Group("web") }),
+            22 => Wish::Manage(Thing::Recurring { org, entity: Entity::Target }),
+            23 => Wish::Manage(Thing::Windows { org }),
             _ => Wish::Operate(&[]),
         })
     }
@@ -211,7 +219,7 @@ fn any_rights() -> impl Strategy<Value = Rights> {
 fn any_wish() -> impl Strategy<Value = OwnedWish> {
     let minions = prop::collection::vec(any_minion(), 1..3);
     let org = prop::sample::select(vec!["acme", "other"]);
-    (0..17_u8, any_fun(), minions, org).prop_map(|(kind, fun, minions, org)| OwnedWish { kind, fun, minions, org })
+    (0..25_u8, any_fun(), minions, org).prop_map(|(kind, fun, minions, org)| OwnedWish { kind, fun, minions, org })
 }
 
 fn any_value() -> impl Strategy<Value = Value> {

@@ -5,56 +5,77 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use saltern_core::access::{
-    Class, Grant, Invocation, Rights, Role, Scope, Sight, Thing, Wish, runner_class, wheel_class,
+    Class, Entity, Grant, Invocation, Rights, Role, Scope, Sight, Thing, Wish, runner_class, wheel_class,
 };
 use saltern_core::ids::MinionId;
 use saltern_core::value::{Map, Value};
 
 const TABLE: &str = "
-                               | none | reader | reader:web | operator:web | operator:db | operator | group-admin:web | group-admin | org-admin | org-admin of other | server-admin
-see web1                       | -    | r      | r          | r            | -           | r        | r               | r           | r         | -                  | r
-see db1                        | -    | r      | -          | -            | r           | r        | -               | r           | r         | -                  | r
-see far1                       | -    | -      | -          | -            | -           | -        | -               | -           | -         | r                  | r
-call cmd.run on web1           | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
-call cmd.run on web1 db1       | -    | -      | -          | -            | -           | o        | -               | o           | o         | -                  | o
-call cmd.run on web1 far1      | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | o
-call cmd.run on nobody         | -    | -      | -          | o            | o           | o        | o               | o           | o         | o                  | o
-call two functions on web1     | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
-call find_job on web1          | -    | o      | o          | o            | -           | o        | o               | o           | o         | -                  | o
-call find_job on db1           | -    | o      | -          | -            | o           | o        | -               | o           | o         | -                  | o
-call find_job on nobody        | -    | o      | o          | o            | o           | o        | o               | o           | o         | o                  | o
-operate web1                   | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
-operate web1 db1               | -    | -      | -          | -            | -           | o        | -               | o           | o         | -                  | o
-operate nobody                 | -    | -      | -          | o            | o           | o        | o               | o           | o         | o                  | o
-runner jobs.list_jobs          | -    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
-runner manage.down             | -    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
-runner manage.down removekeys  | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-runner salt.execute            | -    | -      | -          | o            | o           | o        | o               | o           | o         | o                  | o
-runner salt.cmd                | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-runner state.orchestrate       | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-runner unheard.of              | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-wheel key.list_all             | -    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
-wheel key.accept               | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-decide the key of web1         | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
-decide the key of far1         | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
-decide some key                | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-see the pillar of web1         | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
-see the pillar of far1         | -    | -      | -          | -            | -           | -        | -               | -           | -         | o                  | o
-fire                           | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-send a hook                    | o    | o      | o          | o            | o           | o        | o               | o           | o         | o                  | o
-look at the server             | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | r
-manage the server              | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-manage organisations           | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
-manage acme                    | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
-manage other                   | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
-manage users of acme           | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
-manage users of other          | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
-manage group web of acme       | -    | -      | -          | -            | -           | -        | a               | a           | a         | -                  | a
-manage group db of acme        | -    | -      | -          | -            | -           | -        | -               | a           | a         | -                  | a
-manage group web of other      | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
-manage minion web1             | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
-manage minion far1             | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
-manage what is ones own        | a    | a      | a          | a            | a           | a        | a               | a           | a         | a                  | a
+                                       | none | reader | reader:web | operator:web | operator:db | operator | group-admin:web | group-admin | org-admin | org-admin of other | server-admin
+see web1                               | -    | r      | r          | r            | -           | r        | r               | r           | r         | -                  | r
+see db1                                | -    | r      | -          | -            | r           | r        | -               | r           | r         | -                  | r
+see far1                               | -    | -      | -          | -            | -           | -        | -               | -           | -         | r                  | r
+call cmd.run on web1                   | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
+call cmd.run on web1 db1               | -    | -      | -          | -            | -           | o        | -               | o           | o         | -                  | o
+call cmd.run on web1 far1              | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | o
+call cmd.run on nobody                 | -    | -      | -          | o            | o           | o        | o               | o           | o         | o                  | o
+call two functions on web1             | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
+call find_job on web1                  | -    | o      | o          | o            | -           | o        | o               | o           | o         | -                  | o
+call find_job on db1                   | -    | o      | -          | -            | o           | o        | -               | o           | o         | -                  | o
+call find_job on nobody                | -    | o      | o          | o            | o           | o        | o               | o           | o         | o                  | o
+operate web1                           | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
+operate web1 db1                       | -    | -      | -          | -            | -           | o        | -               | o           | o         | -                  | o
+operate nobody                         | -    | -      | -          | o            | o           | o        | o               | o           | o         | o                  | o
+runner jobs.list_jobs                  | -    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
+runner manage.down                     | -    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
+runner manage.down removekeys          | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+runner salt.execute                    | -    | -      | -          | o            | o           | o        | o               | o           | o         | o                  | o
+runner salt.cmd                        | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+runner state.orchestrate               | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+runner unheard.of                      | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+wheel key.list_all                     | -    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
+wheel key.accept                       | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+decide the key of web1                 | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
+decide the key of far1                 | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
+decide some key                        | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+see the pillar of web1                 | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
+see the pillar of far1                 | -    | -      | -          | -            | -           | -        | -               | -           | -         | o                  | o
+fire                                   | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+send a hook                            | o    | o      | o          | o            | o           | o        | o               | o           | o         | o                  | o
+look at the server                     | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | r
+manage the server                      | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+manage organisations                   | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
+manage acme                            | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
+manage other                           | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
+manage users of acme                   | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
+manage users of other                  | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
+manage group web of acme               | -    | -      | -          | -            | -           | -        | a               | a           | a         | -                  | a
+manage group db of acme                | -    | -      | -          | -            | -           | -        | -               | a           | a         | -                  | a
+manage group web of other              | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
+manage minion web1                     | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
+manage minion far1                     | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
+manage what is ones own                | a    | a      | a          | a            | a           | a        | a               | a           | a         | a                  | a
+use anns private chain of acme         | r    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
+use bobs private chain of acme         | -    | -      | -          | -            | -           | -        | -               | -           | r         | -                  | r
+use bobs shared chain of acme          | -    | r      | r          | r            | r           | r        | r               | r           | r         | -                  | r
+use bobs shared chain of other         | -    | -      | -          | -            | -           | -        | -               | -           | -         | r                  | r
+manage anns chain of acme              | o    | o      | o          | o            | o           | o        | o               | o           | o         | o                  | o
+manage bobs chain of acme              | -    | -      | -          | -            | -           | -        | -               | -           | o         | -                  | o
+manage bobs chain of other             | -    | -      | -          | -            | -           | -        | -               | -           | -         | o                  | o
+manage states of acme                  | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
+manage states of other                 | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
+manage web1s recurring                 | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
+manage db1s recurring                  | -    | -      | -          | -            | o           | o        | -               | o           | o         | -                  | o
+manage far1s recurring                 | -    | -      | -          | -            | -           | -        | -               | -           | -         | o                  | o
+manage recurring of group web of acme  | -    | -      | -          | -            | -           | -        | o               | o           | o         | -                  | o
+manage recurring of group db of acme   | -    | -      | -          | -            | -           | -        | -               | o           | o         | -                  | o
+manage recurring of group web of other | -    | -      | -          | -            | -           | -        | -               | -           | -         | o                  | o
+manage recurring of acme               | -    | -      | -          | -            | -           | -        | -               | -           | o         | -                  | o
+manage recurring of other              | -    | -      | -          | -            | -           | -        | -               | -           | -         | o                  | o
+manage recurring of a target in acme   | -    | -      | -          | -            | -           | -        | -               | -           | o         | -                  | o
+manage recurring of a target in other  | -    | -      | -          | -            | -           | -        | -               | -           | -         | o                  | o
+manage windows of acme                 | -    | -      | -          | -            | -           | -        | -               | -           | a         | -                  | a
+manage windows of other                | -    | -      | -          | -            | -           | -        | -               | -           | -         | a                  | a
 ";
 
 #[test]
@@ -234,6 +255,27 @@ fn with_wish<T>(row: &str, then: impl FnOnce(&Wish<'_>) -> T) -> T {
         ["manage", "users", "of", org] => then(&Wish::Manage(Thing::Users { org })),
         ["manage", "group", name, "of", org] => then(&Wish::Manage(Thing::Group { org, name })),
         ["manage", "minion", name] => then(&Wish::Manage(Thing::Minion(&id(name)))),
+        ["use", whose, kind, "chain", "of", org] => {
+            then(&Wish::UseChain { org, owner: whose.trim_end_matches('s'), shared: *kind == "shared" })
+        }
+        ["manage", whose, "chain", "of", org] => {
+            then(&Wish::Manage(Thing::Chain { org, owner: whose.trim_end_matches('s') }))
+        }
+        ["manage", "states", "of", org] => then(&Wish::Manage(Thing::States { org })),
+        ["manage", "recurring", "of", "group", name, "of", org] => {
+            then(&Wish::Manage(Thing::Recurring { org, entity: Entity::Group(name) }))
+        }
+        ["manage", "recurring", "of", "a", "target", "in", org] => {
+            then(&Wish::Manage(Thing::Recurring { org, entity: Entity::Target }))
+        }
+        ["manage", "recurring", "of", org] => {
+            then(&Wish::Manage(Thing::Recurring { org, entity: Entity::Organisation(org) }))
+        }
+        ["manage", whose, "recurring"] => {
+            let minion = id(whose.trim_end_matches('s'));
+            then(&Wish::Manage(Thing::Recurring { org: "acme", entity: Entity::Minion(&minion) }))
+        }
+        ["manage", "windows", "of", org] => then(&Wish::Manage(Thing::Windows { org })),
         ["manage", "what", "is", "ones", "own"] => then(&Wish::Manage(Thing::Own)),
         ["manage", org] => then(&Wish::Manage(Thing::Organisation(org))),
         _ => panic!("no such wish: {row}"),

@@ -38,6 +38,9 @@ deadline          | failed:expired        | failed:expired        | failed:not_d
 timed out         | -                     | -                     | -                     | failed:timed_out      | failed:timed_out      | -                | -                     | -                | -
 stopped           | -                     | -                     | failed:stopped        | failed:stopped        | failed:stopped        | -                | -                     | -                | -
 prerequisite      | failed:prerequisite   | failed:prerequisite   | -                     | -                     | -                     | -                | -                     | -                | -
+not needed        | cancelled:not_needed  | cancelled:not_needed  | -                     | -                     | -                     | -                | -                     | -                | -
+refused           | failed:refused        | failed:refused        | -                     | -                     | -                     | -                | -                     | -                | -
+outside window    | failed:window         | failed:window         | -                     | -                     | -                     | -                | -                     | -                | -
 cancel            | cancelled:cancelled   | cancelled:cancelled   | no:sent               | no:sent               | no:sent               | no:ended         | no:ended              | no:ended         | no:ended
 budget            | cancelled:budget      | cancelled:budget      | no:sent               | no:sent               | no:sent               | no:ended         | no:ended              | no:ended         | no:ended
 fail              | failed:failed_by_hand | failed:failed_by_hand | failed:failed_by_hand | failed:failed_by_hand | failed:failed_by_hand | no:ended         | no:ended              | no:ended         | no:ended
@@ -55,7 +58,7 @@ fn every_input_in_every_standing() {
 fn only_reasons_that_nobody_was_sure_of_yield_to_a_late_return() {
     for reason in Reason::ALL {
         let state = match reason {
-            Reason::Cancelled | Reason::Budget => RunState::Cancelled,
+            Reason::Cancelled | Reason::Budget | Reason::NotNeeded => RunState::Cancelled,
             _ => RunState::Failed,
         };
         let run = Standing { reason: Some(reason), ..sent_as(state) };
@@ -289,6 +292,7 @@ fn inputs() -> Vec<(String, Input)> {
     inputs.extend([Input::Unreachable, Input::Wait(WaitingFor::Slot, None), Input::Redeliver]);
     inputs.extend([Input::NotDelivered(true), Input::NotDelivered(false)]);
     inputs.extend([Input::Gone, Input::Deadline, Input::TimedOut, Input::Stopped, Input::Prerequisite]);
+    inputs.extend([Input::NotNeeded, Input::Refused, Input::OutsideWindow]);
     inputs.extend([Input::Cancel, Input::Budget, Input::Fail, Input::Retry]);
     inputs.into_iter().map(|input| (name(input), input)).collect()
 }
@@ -311,6 +315,9 @@ fn name(input: Input) -> String {
         Input::TimedOut => "timed out".into(),
         Input::Stopped => "stopped".into(),
         Input::Prerequisite => "prerequisite".into(),
+        Input::NotNeeded => "not needed".into(),
+        Input::Refused => "refused".into(),
+        Input::OutsideWindow => "outside window".into(),
         Input::Cancel => "cancel".into(),
         Input::Budget => "budget".into(),
         Input::Fail => "fail".into(),

@@ -36,6 +36,9 @@ impl Master {
                     if let Err(error) = self.directory.notice_changes(&self.store).await {
                         tracing::warn!(%error, "cannot look for changes of users and groups");
                     }
+                    if let Err(error) = self.catalogue.notice_changes(&self.store).await {
+                        tracing::warn!(%error, "cannot look for changes of the state catalogue");
+                    }
                     continue;
                 }
                 _ = tidy.tick() => {}

@@ -8,49 +8,67 @@ mod audit;
 mod banks;
 mod cache;
 mod calls;
+mod chains;
 mod events;
 mod functions;
 mod groups;
 mod jobs;
 mod keys;
+mod launches;
 mod minions;
 mod organisations;
+mod recurring;
 mod requests;
 mod sign_in;
+mod states;
 mod status;
 mod tokens;
 mod users;
 mod viewer;
 mod watch;
 mod webhooks;
+mod windows;
 
 pub use actions::{ActionQuery, ActionRequest, What};
 pub use audit::AuditQuery;
 pub use cache::Cached;
 pub use calls::{CallSummary, Called};
+pub use chains::{ChainDraft, draft_of, steps_of};
 pub(crate) use events::Hub;
 pub use events::{Batch, Chunk, EventEntry, EventQuery, EventStream, Heard, Shaped};
 pub use functions::{Refreshed, RefreshedKind};
 pub use groups::GroupEntry;
 pub use jobs::{Accepted, JobDetail, JobQuery, JobSummary, ReturnEntry, RunRequest};
 pub use keys::{KeyEntry, KeyMatch, KeyPair};
+pub use launches::{LaunchQuery, LaunchRequest, LaunchView};
 pub use minions::{MinionDetail, MinionEntry};
+pub use recurring::{FireEntry, RecurringDone, RecurringDraft, RecurringFilter, RecurringVerb, RecurringView};
 pub use requests::{KeptAnswer, Repeated};
 pub use sign_in::{Identity, Session, SignedIn};
+pub use states::{Assignee, StateDraft, StateEntry};
 pub use status::{PortStatus, Status};
 pub use tokens::{NewToken, TokenEntry};
 pub use users::{UserChange, UserEntry};
 pub use watch::{Patience, Progress, Unanswered, Watch, Why};
 pub use webhooks::{NewWebhook, WebhookChange, WebhookEntry, WebhookFilter, WebhookTest, WhichDead};
-
-pub use saltern_store::{
-    ANY_VERSION, Action, ActionFilter, Attempt, AuditCheck, AuditEntry, AuditFilter, Counts, DeadDelivery, DeadLetter,
-    FunctionDoc, Group, Organisation, Run, TokenKind,
+pub use windows::{
+    CalendarDraft, FeedFilter, MinionWindow, MinionWindows, ScheduleDraft, ScheduleEntry, Subject, WindowEdit,
+    WindowsChanged,
 };
 
-pub use crate::engine::{Check, Decision, Done, Door, Explanation, Fact, Verb};
+pub use saltern_store::{
+    ANY_VERSION, Action, ActionFilter, Approval, AssigneeKind, Assignment, Attempt, AuditCheck, AuditEntry,
+    AuditFilter, Calendar, Chain, Counts, DeadDelivery, DeadLetter, Fire, FunctionDoc, Group, Launch, LaunchCounts,
+    LaunchMinion, MinionState, Mode, Organisation, Recurring, Run, Schedule, State, StateVersion, TokenKind,
+};
+
+pub use crate::engine::{CatchUp, EntityKind, EntityRef, Overlap, PlannedFire, RecurringWhat};
+pub use crate::engine::{
+    Check, Decision, Done, Door, Explanation, Fact, LaunchDone, LaunchVerb, Preview, Strategy, Touched, Verb,
+};
 pub use crate::master::KeyVerb;
 
+use crate::access::Person;
 use crate::clock;
 use crate::config::{Config, Secret};
 use crate::master::Master;
@@ -70,6 +88,8 @@ pub struct Caller {
     pub rights: Arc<Rights>,
     /// What he showed, for whoever has to ask again later
     pub(crate) token: Option<Secret>,
+    /// Who was vouched for; nothing: whoever may open the control socket
+    pub(crate) person: Option<Person>,
 }
 
 impl Caller {
@@ -81,7 +101,7 @@ impl Caller {
 
     /// Somebody with these rights.
     pub fn with_rights(origin: impl Into<String>, rights: Rights) -> Self {
-        Self { who: rights.user.clone(), origin: origin.into(), rights: Arc::new(rights), token: None }
+        Self { who: rights.user.clone(), origin: origin.into(), rights: Arc::new(rights), token: None, person: None }
     }
 
     /// Whether he is who he is as long as the server runs: no token of his can end.

@@ -3,7 +3,7 @@
 //! The way of an action: [`admission`] is the only door; [`accept`] stores it and
 //! starts what may start at once; [`dispatch`] claims due runs and fills free places ([`pace`],
 //! [`tracker`]); [`deliver`] publishes what was claimed; [`silence`] sees to those who say nothing; [`sweep`] ends what is
-//! past its time. Verbs of people are in [`verbs`], their questions in [`explain`]. What becomes of a run is decided in
+//! past its time. [`recurring`] asks for what is done again and again. Verbs of people are in [`verbs`], their questions in [`explain`]. What becomes of a run is decided in
 //! `core::run::step` and written by `store`, nowhere else.
 //!
 //! The tables are the truth. What is kept in memory here (who is under way, what waits) is read back at the start, and
@@ -13,6 +13,7 @@
 
 mod accept;
 mod admission;
+mod chain;
 mod deliver;
 mod dispatch;
 mod explain;
@@ -21,6 +22,7 @@ mod metrics;
 mod neighbours;
 mod pace;
 mod reboot;
+mod recurring;
 mod retention;
 mod silence;
 mod sweep;
@@ -33,10 +35,15 @@ mod work;
 pub(crate) use accept::Accepted;
 pub use admission::{Check, Decision, Door};
 pub(crate) use admission::{Request, function};
+pub(crate) use chain::{Asked, agent, in_step};
+pub use chain::{LaunchDone, LaunchVerb, Preview};
 pub use explain::{Explanation, Fact};
+pub use recurring::{CatchUp, EntityKind, EntityRef, Overlap, PlannedFire, RecurringWhat};
+pub(crate) use recurring::{Definition, Round, changed, handed_over, kept_owner, left_out_of};
 pub(crate) use tell::Tags;
 pub use verbs::{Done, Verb};
-pub(crate) use window::Windows;
+pub(crate) use window::{Hours, LEAST_REFRESH, Opening, Span, Windows, check_calendar, span_in_words};
+pub use window::{Strategy, Touched};
 pub(crate) use work::Work;
 
 use crate::config::Config;
@@ -65,7 +72,9 @@ pub(crate) struct Engine {
     /// Questions that are out: what the answers mean
     questions: Mutex<HashMap<ActionId, silence::Question>>,
     others: neighbours::Others,
+    chains: chain::Chains,
     knocks: knock::Knocks,
+    recurrings: recurring::Recurrings,
     pub(crate) metrics: Metrics,
     started: Timestamp,
 }
@@ -90,7 +99,9 @@ impl Engine {
             place_freed: AtomicBool::new(false),
             questions: Mutex::default(),
             others: neighbours::Others::default(),
+            chains: chain::Chains::default(),
             knocks: knock::Knocks::default(),
+            recurrings: recurring::Recurrings::default(),
             metrics: Metrics::default(),
             started: now,
         }
@@ -110,6 +121,7 @@ impl Engine {
     pub(crate) fn is_back(&self, minion: &MinionId) {
         self.knocks.remove(minion);
         lock(&self.back).insert(minion.clone());
+        self.chains.minions_are_back();
         self.wake.notify_one();
     }
 

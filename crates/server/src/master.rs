@@ -7,6 +7,8 @@
 
 pub(crate) mod acks;
 mod auth;
+mod catalogue;
+mod chain_module;
 mod events;
 mod files;
 mod jobs;
@@ -26,6 +28,8 @@ mod ring;
 mod targets;
 
 pub(crate) use acks::EXECUTOR_FILE;
+pub(crate) use catalogue::{Catalogue, Shelf};
+pub(crate) use chain_module::CHAIN_MODULE_FILE;
 pub(crate) use events::entry;
 pub(crate) use jobs::Known;
 pub(crate) use keys::KeyBook;
@@ -68,6 +72,8 @@ pub(crate) struct Master {
     jobs: JobCache,
     jids: Mutex<JidSource>,
     pub(crate) files: Arc<Files>,
+    /// The states that are kept here
+    pub(crate) catalogue: Catalogue,
     pillars: Arc<Pillars>,
     /// RSA work of sign-ins
     pub(crate) pool: Pool,
@@ -101,6 +107,7 @@ pub(crate) struct Parts {
     pub(crate) book: KeyBook,
     pub(crate) members: HashMap<MinionId, Arc<Member>>,
     pub(crate) files: FileRoots,
+    pub(crate) catalogue: Catalogue,
     pub(crate) pool: Pool,
     pub(crate) jids: JidSource,
     pub(crate) renders: usize,
@@ -111,8 +118,22 @@ pub(crate) struct Parts {
 impl Master {
     /// Puts it together; the queue is for [`run_publisher`].
     pub(crate) fn new(parts: Parts) -> Result<(Arc<Self>, PublishQueue), Error> {
-        let Parts { config, store, rsa, keys, tasks, book, members, files, pool, jids, renders, directory, passwords } =
-            parts;
+        let Parts {
+            config,
+            store,
+            rsa,
+            keys,
+            tasks,
+            book,
+            members,
+            files,
+            catalogue,
+            pool,
+            jids,
+            renders,
+            directory,
+            passwords,
+        } = parts;
         let (publisher, queue) = publish::Publisher::new();
         let pillars = Arc::new(Pillars::new(&config)?);
         let (journal, admitted) =
@@ -135,6 +156,7 @@ impl Master {
             jobs: JobCache::default(),
             jids: Mutex::new(jids),
             files: Arc::new(Files::new(files)),
+            catalogue,
             pillars,
             renders: Semaphore::new(renders.max(1)),
             config,

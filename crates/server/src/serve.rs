@@ -4,7 +4,7 @@ use crate::access::{Directory, Passwords};
 use crate::app::{App, Hub};
 use crate::config::Config;
 use crate::engine::Tags;
-use crate::master::{self, EXECUTOR_FILE, KeyBook, Master, Member, Requests};
+use crate::master::{self, CHAIN_MODULE_FILE, Catalogue, EXECUTOR_FILE, KeyBook, Master, Member, Requests};
 use crate::pool::Pool;
 use crate::secrets::{self, Rotating};
 use crate::tasks::{Kind, Tasks};
@@ -59,6 +59,8 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     let (master, publish_queue) = Master::assemble(config, store, rsa, keys, tasks.clone()).await?;
     let serial = master.store.reserve(Counter::Serial, SERIALS).await?;
     master.join_servers().await?;
+    // Before anything is started: without windows everything would be allowed.
+    master.reread_windows().await?;
 
     let replier = Replier::new(options, Arc::new(Requests(master.clone())));
     let stop = tasks.stop_token();
@@ -78,7 +80,11 @@ pub async fn serve(config: Config) -> Result<Server, Error> {
     tasks.spawn(Kind::Essential, "key renewal", master.clone().keep_keys_fresh());
     tasks.spawn(Kind::Essential, "minion records", master.clone().keep_minions_recorded());
     tasks.spawn(Kind::Essential, "presence events", master.clone().keep_presence_told());
+    tasks.spawn(Kind::Essential, "maintenance windows", master.clone().keep_windows());
+    tasks.spawn(Kind::Essential, "calendars", master.clone().keep_calendars());
     tasks.spawn(Kind::Essential, "dispatcher", master.clone().keep_dispatching());
+    tasks.spawn(Kind::Essential, "launches", master.clone().keep_chaining());
+    tasks.spawn(Kind::Essential, "what recurs", master.clone().keep_recurring());
     tasks.spawn(Kind::Essential, "watch over the silent", master.clone().keep_watch());
     tasks.spawn(Kind::Essential, "other servers", master.clone().keep_in_touch());
     tasks.spawn(Kind::Essential, "retention", master.clone().keep_forgetting());
@@ -135,11 +141,13 @@ impl Master {
         }
         load_grains(&store, &members).await?;
         let invalid = |error: saltern_render::Error| Error::Start(error.to_string());
-        let (path, content) = EXECUTOR_FILE;
-        let files = FileRoots::new(config.file_roots.clone(), config.files.clone()).map_err(invalid)?;
-        let files = files.with_builtin(path, content).map_err(invalid)?;
+        let mut files = FileRoots::new(config.file_roots.clone(), config.files.clone()).map_err(invalid)?;
+        for (path, content) in [EXECUTOR_FILE, CHAIN_MODULE_FILE] {
+            files = files.with_builtin(path, content).map_err(invalid)?;
+        }
         let newest = store.newest_jid().await?;
         let directory = Directory::open(&store).await?;
+        let catalogue = Catalogue::open(&store).await?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let pool = Pool::start("auth", cores, 4096, master::AUTH_PATIENCE)
             .map_err(|error| Error::Start(format!("cannot start threads: {error}")))?;
@@ -152,6 +160,7 @@ impl Master {
             book,
             members,
             files,
+            catalogue,
             pool,
             jids: JidSource::after(newest),
             directory,

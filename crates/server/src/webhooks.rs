@@ -17,13 +17,13 @@ mod message;
 mod redelivery;
 
 pub(crate) use address::Address;
-pub(crate) use client::Failure;
+pub(crate) use client::{Client, Failure};
 pub(crate) use message::Message;
 pub(crate) use redelivery::redeliver;
 
 use crate::app::App;
 use crate::clock;
-use client::{Client, Connection};
+use client::Connection;
 use courier::Courier;
 use hyper::StatusCode;
 use saltern_core::time::Timestamp;

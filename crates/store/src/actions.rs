@@ -5,7 +5,7 @@ use crate::counts::Counts;
 use crate::db::{Row, Tx, params};
 use crate::{Error, Result, Store};
 use saltern_core::action::Policy;
-use saltern_core::ids::{ActionId, Jid, MinionId};
+use saltern_core::ids::{ActionId, Jid, LaunchId, MinionId, RecurringId};
 use saltern_core::time::Timestamp;
 
 /// An action to be stored.
@@ -49,6 +49,12 @@ pub struct NewAction {
     pub internal: bool,
     /// Whether it was late: begun after it should have been
     pub late: bool,
+    /// The launch of a chain that it belongs to
+    pub launch: Option<LaunchId>,
+    /// Its number there, from 1 on; nothing: it brings others to minions
+    pub step: Option<i64>,
+    /// The recurring action that it is one time of
+    pub recurring: Option<RecurringId>,
 }
 
 /// A stored action.
@@ -116,9 +122,9 @@ pub enum ActionFilter {
 
 const INSERT: &str = "INSERT INTO actions (id, kind, name, params, fun, arg, target, target_type, initiator, origin, org, \
     created, due, deadline, policy, decision, metadata, ret, internal, interactive, late, jid, ended, deleting, \
-    total, queued, running, completed, failed, unreachable, cancelled) \
+    total, queued, running, completed, failed, unreachable, cancelled, launch, step, recurring) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, 0, \
-    ?24, ?25, ?26, 0, 0, 0, 0)";
+    ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
 
 macro_rules! select {
     ($rest:expr) => {
@@ -126,7 +132,8 @@ macro_rules! select {
             "SELECT a.id, a.kind, a.name, a.params, a.fun, a.arg, a.target, a.target_type, a.initiator, a.origin, a.org, \
              a.created, a.due, a.deadline, a.policy, a.decision, a.metadata, a.ret, a.internal, a.late, a.jid, \
              a.paused, a.paused_by, a.paused_why, a.archived, a.ended, \
-             a.total, a.queued, a.running, a.completed, a.failed, a.unreachable, a.cancelled FROM actions a ",
+             a.total, a.queued, a.running, a.completed, a.failed, a.unreachable, a.cancelled, a.launch, a.step, a.recurring \
+             FROM actions a ",
             $rest
         )
     };
@@ -154,7 +161,9 @@ pub(crate) const ARCHIVE_ALL: &str = page!("a.archived IS NOT NULL");
 pub(crate) const ARCHIVE_OPEN: &str = page!("a.archived IS NOT NULL AND a.ended IS NULL");
 pub(crate) const ARCHIVE_FAILED: &str = page!("a.archived IS NOT NULL AND a.failed > 0");
 pub(crate) const ARCHIVE_COMPLETED: &str = page!("a.archived IS NOT NULL AND a.ended IS NOT NULL AND a.failed = 0");
-pub(crate) const OPEN: &str = select!("WHERE a.ended IS NULL AND a.id > ?1 ORDER BY a.id LIMIT ?2");
+pub(crate) const OPEN: &str = select!("WHERE a.ended IS NULL AND a.step IS NULL AND a.id > ?1 ORDER BY a.id LIMIT ?2");
+pub(crate) const OF_LAUNCH: &str =
+    select!("WHERE a.launch = ?1 AND a.step IS NOT NULL AND a.deleting = 0 ORDER BY a.step, a.id");
 pub(crate) const OVERDUE: &str =
     select!("WHERE a.ended IS NULL AND a.deadline <= ?1 ORDER BY a.deadline, a.id LIMIT ?2");
 
@@ -197,6 +206,13 @@ pub(crate) async fn insert(
         counts.total,
         counts.queued,
         counts.running,
+        counts.completed,
+        counts.failed,
+        counts.unreachable,
+        counts.cancelled,
+        a.launch,
+        a.step,
+        a.recurring,
     ];
     tx.execute(INSERT, values).await?;
     Ok(ActionId(id))
@@ -226,7 +242,8 @@ impl Store {
         self.list(statement, params![before, page.internal, initiator, minion, page.limit]).await
     }
 
-    /// Actions with a run that has not ended, after `after` in the order of ids.
+    /// Actions with a run that has not ended, after `after` in the order of ids. Without the steps of launches: those are
+    /// not sent themselves.
     pub async fn open_actions(&self, after: ActionId, limit: usize) -> Result<Vec<Action>> {
         self.list(OPEN, params![after, limit]).await
     }
@@ -234,6 +251,11 @@ impl Store {
     /// Open actions whose deadline has passed, the one that is over longest first.
     pub async fn overdue_actions(&self, now: Timestamp, limit: usize) -> Result<Vec<Action>> {
         self.list(OVERDUE, params![now, limit]).await
+    }
+
+    /// The steps of a launch, in their order.
+    pub async fn launch_actions(&self, launch: LaunchId) -> Result<Vec<Action>> {
+        self.list(OF_LAUNCH, params![launch]).await
     }
 
     async fn list(&self, sql: &'static str, values: Vec<crate::db::Param>) -> Result<Vec<Action>> {
@@ -267,6 +289,9 @@ fn read(mut row: Row) -> Result<Action> {
         ret: row.text(17)?,
         internal: row.flag(18)?,
         late: row.flag(19)?,
+        launch: row.opt_int(33)?.map(LaunchId),
+        step: row.opt_int(34)?,
+        recurring: row.opt_int(35)?.map(RecurringId),
     };
     let jid = row.opt_jid(20)?;
     let (by, why) = (row.opt_text(22)?.unwrap_or_default(), row.opt_text(23)?.unwrap_or_default());

@@ -18,8 +18,18 @@ pub enum Counter {
     DeadLetter,
     /// Ids of webhooks
     Webhook,
+    /// Ids of chains
+    Chain,
+    /// Ids of launches
+    Launch,
+    /// Ids of recurring actions
+    Recurring,
     /// Changes of users, groups and organisations, so that other servers notice
     People,
+    /// Changes of the state catalogue, likewise
+    State,
+    /// Changes of maintenance windows, likewise
+    Windows,
 }
 
 impl Counter {
@@ -30,7 +40,12 @@ impl Counter {
             Self::Serial => "serial",
             Self::DeadLetter => "dead_letter",
             Self::Webhook => "webhook",
+            Self::Chain => "chain",
+            Self::Launch => "launch",
             Self::People => "people",
+            Self::State => "state",
+            Self::Recurring => "recurring",
+            Self::Windows => "windows",
         }
     }
 }

@@ -39,6 +39,9 @@ pub enum Error {
     /// There is a job with this id already. Nothing of the write was kept: take another id.
     #[error("the job id is taken")]
     JidTaken,
+    /// Somebody else has accounted for this instant of a recurring action. Nothing of the write was kept: look at it anew.
+    #[error("the planned instant is accounted for already")]
+    FireTaken,
     /// What was asked makes no sense, whatever is stored. Nothing was.
     #[error("cannot be stored: {0}")]
     Invalid(&'static str),

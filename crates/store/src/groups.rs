@@ -4,7 +4,7 @@ use crate::audit::AuditEntry;
 use crate::counters;
 use crate::db::{Effects, Locking, Operation, Row, Tx, locking, params};
 use crate::versions::{self, Written};
-use crate::{Error, Result, Store, organisations, users};
+use crate::{Error, Result, Store, organisations, recurring, states, users, windows};
 use futures_util::future::LocalBoxFuture;
 use saltern_core::ids::MinionId;
 use saltern_core::time::Timestamp;
@@ -120,6 +120,9 @@ impl Operation for Delete {
                 Err(refused) => return Ok(refused),
             };
             users::revoke_group(tx, &self.name).await?;
+            states::forget_group(tx, &self.name).await?;
+            windows::forget_group(tx, &self.name).await?;
+            recurring::forget_group(tx, &self.name).await?;
             tx.execute(CLEAR_MEMBERS, params![&self.name]).await?;
             tx.execute(DELETE, params![&self.name]).await?;
             counters::people_changed(tx, effects, &self.audit).await?;
@@ -145,7 +148,7 @@ impl Store {
         self.write(Put { group, expected, audit }).await
     }
 
-    /// Removes a group, and what was granted on it.
+    /// Removes a group, what was granted on it and what was assigned to it; what recurs on it is stopped.
     pub async fn delete_group(&self, name: String, expected: Option<i64>, audit: AuditEntry) -> Result<Written> {
         self.write(Delete { name, expected, audit }).await
     }

@@ -101,9 +101,9 @@ pub(crate) const OPEN_PAGE: &str = select!(
 );
 /// Behind every job id in any order of text: one digit longer than the largest.
 pub(crate) const AFTER_ALL: &str = "999999999999999999999";
-// Runner calls have ids of the same kind.
-const NEWEST: &str =
-    "SELECT max(jid) FROM (SELECT max(jid) AS jid FROM jobs UNION ALL SELECT max(jid) FROM calls) AS newest";
+// Runner calls have ids of the same kind, and launches have keys.
+const NEWEST: &str = "SELECT max(jid) FROM (SELECT max(jid) AS jid FROM jobs UNION ALL SELECT max(jid) FROM calls \
+    UNION ALL SELECT max(key) FROM launches) AS newest";
 
 /// Stores a job of an action.
 pub(crate) async fn insert(
@@ -169,7 +169,7 @@ impl Store {
         self.query(OF_ACTION, params![action]).await?.into_iter().map(read).collect()
     }
 
-    /// The newest job id there is, that of a runner call included.
+    /// The newest job id there is, those of runner calls and the keys of launches included.
     pub async fn newest_jid(&self) -> Result<Option<Jid>> {
         match self.query(NEWEST, params![]).await?.into_iter().next() {
             Some(mut row) => row.opt_jid(0),

@@ -23,7 +23,13 @@ macro_rules! step {
     };
 }
 
-const STEPS: &[Step] = &[step!(1, "0001_initial"), step!(2, "0002_action_engine"), step!(3, "0003_access")];
+const STEPS: &[Step] = &[
+    step!(1, "0001_initial"),
+    step!(2, "0002_action_engine"),
+    step!(3, "0003_access"),
+    step!(4, "0004_chains"),
+    step!(5, "0005_recurring"),
+];
 
 /// The step after which the audit log is a chain: entries that were there before get their hashes in it.
 const CHAINED: i64 = 3;

@@ -1,7 +1,7 @@
 //! What is known of each minion besides its key: when it was seen, what it runs, how it can acknowledge a job.
 
 use crate::db::{Effects, Operation, Row, Tx, params};
-use crate::{Result, Store, groups, organisations};
+use crate::{Result, Store, groups, organisations, recurring, states, windows};
 use futures_util::future::LocalBoxFuture;
 use saltern_core::ids::MinionId;
 use saltern_core::time::Timestamp;
@@ -105,7 +105,10 @@ impl Operation for Forget {
             tx.execute("DELETE FROM grains WHERE minion = ?1", params![&self.0]).await?;
             tx.execute("DELETE FROM mine WHERE minion = ?1", params![&self.0]).await?;
             organisations::forget_minion(tx, &self.0).await?;
-            groups::forget_minion(tx, &self.0).await
+            groups::forget_minion(tx, &self.0).await?;
+            states::forget_minion(tx, &self.0).await?;
+            windows::forget_minion(tx, &self.0).await?;
+            recurring::forget_minion(tx, &self.0).await
         })
     }
 }
@@ -121,8 +124,8 @@ impl Store {
         self.write(Put(minions)).await
     }
 
-    /// Forgets a minion, its grains and its mine, the organisation it was put in and the groups that name it. Its jobs and
-    /// returns stay.
+    /// Forgets a minion, its grains and its mine, the organisation it was put in, the groups that name it and what was
+    /// assigned to it; what recurs on it is stopped. Its jobs and returns stay.
     pub async fn forget_minion(&self, id: MinionId) -> Result<()> {
         self.write(Forget(id)).await
     }

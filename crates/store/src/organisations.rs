@@ -35,7 +35,9 @@ const INSERT: &str = "INSERT INTO organisations (name, description, created, ver
 const UPDATE: &str = "UPDATE organisations SET description = ?2, version = ?3 WHERE name = ?1";
 const DELETE: &str = "DELETE FROM organisations WHERE name = ?1";
 const IN_USE: &str = "SELECT 1 FROM users WHERE org = ?1 UNION ALL SELECT 1 FROM groups WHERE org = ?1 \
-    UNION ALL SELECT 1 FROM minion_orgs WHERE org = ?1 LIMIT 1";
+    UNION ALL SELECT 1 FROM minion_orgs WHERE org = ?1 UNION ALL SELECT 1 FROM states WHERE org = ?1 \
+    UNION ALL SELECT 1 FROM recurring WHERE org = ?1 UNION ALL SELECT 1 FROM calendars WHERE org = ?1 \
+    UNION ALL SELECT 1 FROM schedules WHERE org = ?1 LIMIT 1";
 
 const MINIONS: &str = "SELECT minion, org FROM minion_orgs ORDER BY minion";
 const PUT_MINION: &str = "INSERT INTO minion_orgs (minion, org) VALUES (?1, ?2) \
@@ -148,7 +150,8 @@ impl Store {
         self.write(Put { organisation, expected, audit }).await
     }
 
-    /// Removes an organisation. [`Written::Exists`]: users, groups or minions belong to it, or it is the default one.
+    /// Removes an organisation. [`Written::Exists`]: users, groups, states, minions, recurring
+    /// actions, calendars or schedules belong to it, or it is the default one.
     pub async fn delete_organisation(&self, name: String, expected: Option<i64>, audit: AuditEntry) -> Result<Written> {
         self.write(Delete { name, expected, audit }).await
     }

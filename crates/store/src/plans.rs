@@ -4,21 +4,25 @@
 //! statement of a list is explained here on a database of some size, and none may read all of a table that grows.
 
 use crate::{
-    Location, Options, Store, actions, audit, calls, dead_letters, events, functions, grains, jobs, mine, queue,
-    retention, returns, runs, tokens, webhooks,
+    Location, Options, Store, actions, audit, calls, chains, dead_letters, events, fires, functions, grains, jobs,
+    launches, mine, queue, recurring, retention, returns, runs, tokens, webhooks, windows,
 };
 use saltern_testkit::scratch::Scratch;
 
 /// What grows with time or with the number of minions.
-const LARGE: [&str; 13] = [
+const LARGE: [&str; 17] = [
     "actions",
     "attempts",
     "audit",
     "calls",
     "dead_letters",
     "events",
+    "fires",
     "grains",
     "jobs",
+    "launch_minions",
+    "launches",
+    "plans",
     "requests",
     "returns",
     "runs",
@@ -27,14 +31,15 @@ const LARGE: [&str; 13] = [
 ];
 
 /// What SQLite may read from end to end: indexes that hold nothing but what is open.
-const SMALL: [&str; 3] = [
+const SMALL: [&str; 4] = [
     "SCAN o USING INDEX actions_overdue",
     "SCAN o USING COVERING INDEX actions_open",
     "SCAN calls USING INDEX calls_open",
+    "SCAN f USING INDEX fires_undigested",
 ];
 
 /// Every statement that a list is read with, by name.
-const LISTS: [(&str, &str); 43] = [
+const LISTS: [(&str, &str); 70] = [
     ("actions", actions::PAGE_ALL),
     ("open actions, newest first", actions::PAGE_OPEN),
     ("failed actions", actions::PAGE_FAILED),
@@ -78,11 +83,38 @@ const LISTS: [(&str, &str); 43] = [
     ("old dead deliveries", retention::OLD_DEAD_DELIVERIES),
     ("grains", grains::AFTER),
     ("mine", mine::OF_FUN),
+    ("steps of a launch", actions::OF_LAUNCH),
+    ("chains", chains::PAGE),
+    ("chains of a name", chains::NAMED),
+    ("launches", launches::PAGE_ALL),
+    ("open launches, newest first", launches::PAGE_OPEN),
+    ("launches of a chain", launches::PAGE_OF_CHAIN),
+    ("open launches of a chain", launches::PAGE_OPEN_OF_CHAIN),
+    ("open launches", launches::OPEN),
+    ("old launches", launches::purge::OLDEST),
+    ("actions of an old launch", launches::purge::ACTIONS),
+    ("minions of a launch", launches::minions::PAGE),
+    ("minions of a launch in a state", launches::minions::IN_STATE),
+    ("open launches of a minion", launches::minions::OPEN_OF_MINION),
+    ("minions that are taken", launches::minions::HELD),
+    ("stranded minions", launches::watch::STRANDED),
+    ("runs begun before", launches::watch::BEGUN_BEFORE),
+    ("what runs wait for", launches::watch::WAITING),
+    ("recurring actions", recurring::PAGE),
+    ("recurring actions on something", recurring::OF_ENTITY),
+    ("recurring actions that are due", recurring::DUE),
+    ("the next instant", recurring::NEXT),
+    ("open runs of a recurring action", recurring::OPEN_RUNS),
+    ("open minions of a recurring action", recurring::OPEN_MINIONS),
+    ("instants", fires::BEFORE),
+    ("instants to be told of", fires::UNDIGESTED),
+    ("old instants", retention::OLD_FIRES),
+    ("runs that wait for windows", windows::queue::WAITING),
 ];
 
 /// What must go by the index that holds nothing but what is wanted: these are asked for again and again by a server that is
 /// at work, and what is open is little, however much there has been.
-const BY_INDEX: [(&str, &str); 14] = [
+const BY_INDEX: [(&str, &str); 26] = [
     ("open actions", "actions_open"),
     ("overdue actions", "actions_overdue"),
     ("finished actions", "actions_finished"),
@@ -97,15 +129,29 @@ const BY_INDEX: [(&str, &str); 14] = [
     ("a token", "tokens_by_hash"),
     ("old tokens", "tokens_by_expiry"),
     ("old requests", "requests_by_age"),
+    ("steps of a launch", "actions_by_launch"),
+    ("open launches", "launches_open"),
+    ("old launches", "launches_finished"),
+    ("open launches of a minion", "launch_minions_open"),
+    ("minions that are taken", "launch_minions_held"),
+    ("recurring actions that are due", "recurring_next"),
+    ("the next instant", "recurring_next"),
+    ("open runs of a recurring action", "actions_recurring"),
+    ("open minions of a recurring action", "launches_recurring"),
+    ("instants to be told of", "fires_undigested"),
+    ("old instants", "fires_by_age"),
+    ("runs that wait for windows", "runs_open"),
 ];
 
 /// 20,000 actions of two runs each with a job, a return and an event or two: the newest ten are open, one in a hundred has
 /// failed, and one in twenty is archived.
-const FIXTURE: [&str; 15] = [
+const FIXTURE: [&str; 20] = [
     "INSERT INTO actions SELECT n, 'function', 'ping', '{}', 'test.ping', '[]', '*', 'glob', 'u' || (n % 7), 'cli', '', n, n, \
      n, '{}', '{}', NULL, '', CASE WHEN n % 3 = 0 THEN 1 ELSE 0 END, 0, 0, CAST(20260000000000000000 + n AS TEXT), NULL, NULL, \
      NULL, CASE WHEN n % 20 = 0 THEN n END, CASE WHEN n <= 19990 THEN n END, 0, 2, 0, CASE WHEN n > 19990 THEN 2 ELSE 0 END, \
-     CASE WHEN n > 19990 THEN 0 ELSE 2 END, CASE WHEN n % 100 = 0 THEN 1 ELSE 0 END, 0, 0 FROM numbers",
+     CASE WHEN n > 19990 THEN 0 ELSE 2 END, CASE WHEN n % 100 = 0 THEN 1 ELSE 0 END, 0, 0, \
+     CASE WHEN n % 10 = 0 THEN n / 100 END, CASE WHEN n % 20 = 0 THEN n % 100 END, \
+     CASE WHEN n % 4 = 1 THEN n % 500 END FROM numbers",
     "INSERT INTO jobs SELECT CAST(20260000000000000000 + n AS TEXT), n, n, 'test.ping', '[]', '*', 'glob', 'root', 'a', '', 0 \
      FROM numbers",
     "INSERT INTO runs SELECT n, m || (n % 100), CASE WHEN n > 19995 THEN 'queued' WHEN n > 19990 THEN 'sent' ELSE 'completed' \
@@ -129,7 +175,19 @@ const FIXTURE: [&str; 15] = [
      FROM numbers",
     "INSERT INTO webhook_dead SELECT n % 10, n, n, 3, 'refused' FROM numbers",
     "INSERT INTO grains SELECT 'm' || n, n, 1, CAST('g' AS BLOB) FROM numbers",
+    "INSERT INTO launches SELECT n, CAST(20260000000000000000 + n AS TEXT), n % 50, 'l', 'u' || (n % 7), 'cli', '', n, n, n, \
+     '[]', '[]', NULL, NULL, 0, CASE WHEN n <= 19990 THEN n END, 2, 0, 2, 0, 0, \
+     CASE WHEN n % 4 = 1 THEN n % 500 END FROM numbers",
+    "INSERT INTO plans SELECT 'p' || n, '{}' FROM numbers",
+    "INSERT INTO launch_minions SELECT n, m || (n % 100), 'p' || n, 0, CASE WHEN n > 19990 THEN 'sent' ELSE 'ended' END, \
+     CASE WHEN n > 19990 THEN 1 ELSE 0 END, 0, NULL, n, NULL, 0, NULL, NULL \
+     FROM numbers CROSS JOIN (SELECT 'a' AS m UNION ALL SELECT 'b') AS two",
     "INSERT INTO mine SELECT 'm' || (n / 10), 'fun' || (n % 10), n, 1, CAST('v' AS BLOB) FROM numbers",
+    "INSERT INTO recurring SELECT n, 'r' || n, 'main', 'minion', 'm' || (n % 100), 'u' || (n % 7), '{}', 'u', '{}', '@daily', \
+     'UTC', '', CASE WHEN n % 3 = 0 THEN 0 ELSE 1 END, 0, 0, 'skip', 'none', 0, 0, NULL, '{}', n, n, 1, \
+     CASE WHEN n % 3 = 0 THEN NULL ELSE n END FROM numbers WHERE n < 2000",
+    "INSERT INTO fires SELECT n % 500, n, 'fired', '', n, n, NULL, 2, 0, '{}', 0, CASE WHEN n > 19990 THEN 0 ELSE 1 END \
+     FROM numbers",
 ];
 
 #[tokio::test]

@@ -8,8 +8,9 @@ use saltern_core::time::Timestamp;
 
 const DEPTHS: &str =
     "SELECT coalesce(waiting_for, 'due'), count(*) FROM runs WHERE state = 'queued' GROUP BY 1 ORDER BY 1";
-pub(crate) const HOUSEKEEPING: &str = "SELECT id FROM actions WHERE internal = 1 AND ended IS NOT NULL AND ended < ?1 \
-    ORDER BY ended, id LIMIT ?2";
+pub(crate) const HOUSEKEEPING: &str = "SELECT a.id FROM actions a WHERE a.internal = 1 AND a.ended IS NOT NULL \
+    AND a.ended < ?1 AND (SELECT l.id FROM launches l WHERE l.id = a.launch AND l.ended IS NULL) IS NULL \
+    ORDER BY a.ended, a.id LIMIT ?2";
 
 impl Store {
     /// How many runs wait, by what they wait for.
@@ -24,7 +25,7 @@ impl Store {
         Ok(depths)
     }
 
-    /// The server's own actions that ended before then.
+    /// The server's own actions that ended before then; not those of a launch that goes on.
     pub async fn finished_housekeeping(&self, before: Timestamp, limit: usize) -> Result<Vec<ActionId>> {
         let rows = self.query(HOUSEKEEPING, params![before, limit]).await?;
         rows.into_iter().map(|row| row.int(0).map(ActionId)).collect()

@@ -26,17 +26,22 @@ pub enum Deleted {
 const FATE: Locking = locking!("SELECT ended, archived, deleting FROM actions WHERE id = ?1");
 const HIDE: &str = "UPDATE actions SET deleting = 1 WHERE id = ?1";
 // Returns are found by the jobs, so these go after them; the action goes last, or nobody would know of the rest.
+// What goes first is said, so that the databases agree on what is left in between.
 const PARTS: [&str; 4] = [
     "DELETE FROM returns WHERE (jid, minion) IN \
-     (SELECT r.jid, r.minion FROM jobs j JOIN returns r ON r.jid = j.jid WHERE j.action = ?1 LIMIT ?2)",
+     (SELECT r.jid, r.minion FROM jobs j JOIN returns r ON r.jid = j.jid WHERE j.action = ?1 \
+     ORDER BY r.jid, r.minion LIMIT ?2)",
     "DELETE FROM attempts WHERE (action, minion, number) IN \
-     (SELECT action, minion, number FROM attempts WHERE action = ?1 LIMIT ?2)",
-    "DELETE FROM runs WHERE (action, minion) IN (SELECT action, minion FROM runs WHERE action = ?1 LIMIT ?2)",
-    "DELETE FROM jobs WHERE jid IN (SELECT jid FROM jobs WHERE action = ?1 LIMIT ?2)",
+     (SELECT action, minion, number FROM attempts WHERE action = ?1 \
+     ORDER BY minion, number LIMIT ?2)",
+    "DELETE FROM runs WHERE (action, minion) IN \
+     (SELECT action, minion FROM runs WHERE action = ?1 ORDER BY minion LIMIT ?2)",
+    "DELETE FROM jobs WHERE jid IN (SELECT jid FROM jobs WHERE action = ?1 ORDER BY jid LIMIT ?2)",
 ];
 const REMOVE: &str = "DELETE FROM actions WHERE id = ?1";
-pub(crate) const FINISHED: &str =
-    "SELECT id FROM actions WHERE ended IS NOT NULL AND ended < ?1 ORDER BY ended, id LIMIT ?2";
+// A launch that goes on still asks how its earlier steps ended.
+pub(crate) const FINISHED: &str = "SELECT a.id FROM actions a WHERE a.ended IS NOT NULL AND a.ended < ?1 \
+    AND (SELECT l.id FROM launches l WHERE l.id = a.launch AND l.ended IS NULL) IS NULL ORDER BY a.ended, a.id LIMIT ?2";
 const FINISHED_COUNT: &str = "SELECT count(*) FROM actions WHERE ended IS NOT NULL";
 
 struct Delete {
@@ -48,30 +53,32 @@ struct Delete {
 impl Operation for Delete {
     type Output = Deleted;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, _effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<Deleted>> {
-        Box::pin(async move {
-            let rows = tx.query_locking(&FATE, params![self.action]).await?;
-            let Some(row) = rows.first() else { return Ok(Deleted::NotFound) };
-            if row.opt_time(0)?.is_none() {
-                return Ok(Deleted::Open);
-            }
-            if self.only_archived && row.opt_time(1)?.is_none() {
-                return Ok(Deleted::NotArchived);
-            }
-            if !row.flag(2)? {
-                tx.execute(HIDE, params![self.action]).await?;
-            }
-            let mut room = self.step.max(1) as u64;
-            for part in PARTS {
-                let limit = i64::try_from(room).unwrap_or(i64::MAX);
-                room = room.saturating_sub(tx.execute(part, params![self.action, limit]).await?);
-                if room == 0 {
-                    return Ok(Deleted::More);
-                }
-            }
-            tx.execute(REMOVE, params![self.action]).await?;
-            Ok(Deleted::Gone)
-        })
+        Box::pin(async move { remove(tx, self.action, self.only_archived, &mut (self.step.max(1) as u64)).await })
     }
+}
+
+/// Removes an action that has ended with all that belongs to it, at most `room` rows, which is less by so many then.
+pub(crate) async fn remove(tx: &Tx<'_>, action: ActionId, only_archived: bool, room: &mut u64) -> Result<Deleted> {
+    let rows = tx.query_locking(&FATE, params![action]).await?;
+    let Some(row) = rows.first() else { return Ok(Deleted::NotFound) };
+    if row.opt_time(0)?.is_none() {
+        return Ok(Deleted::Open);
+    }
+    if only_archived && row.opt_time(1)?.is_none() {
+        return Ok(Deleted::NotArchived);
+    }
+    if !row.flag(2)? {
+        tx.execute(HIDE, params![action]).await?;
+    }
+    for part in PARTS {
+        let limit = i64::try_from(*room).unwrap_or(i64::MAX);
+        *room = room.saturating_sub(tx.execute(part, params![action, limit]).await?);
+        if *room == 0 {
+            return Ok(Deleted::More);
+        }
+    }
+    tx.execute(REMOVE, params![action]).await?;
+    Ok(Deleted::Gone)
 }
 
 /// A numbered log that is cut off at its old end.
@@ -136,6 +143,8 @@ pub(crate) const OLD_REQUESTS: &str =
 pub(crate) const OLD_CALLS: &str = "SELECT jid FROM calls WHERE jid < ?1 AND ended IS NOT NULL ORDER BY jid LIMIT ?2";
 pub(crate) const OLD_DEAD_DELIVERIES: &str =
     "SELECT webhook, number FROM webhook_dead WHERE at < ?1 ORDER BY at, webhook, number LIMIT ?2";
+pub(crate) const OLD_FIRES: &str =
+    "SELECT recurring, planned FROM fires WHERE at < ?1 ORDER BY at, recurring, planned LIMIT ?2";
 
 /// Removes the oldest rows of a table by their keys. In one statement, PostgreSQL may well read the whole table for it.
 struct Clear {
@@ -167,7 +176,8 @@ impl Store {
         self.write(Delete { action, step, only_archived: false }).await
     }
 
-    /// Actions that ended before then, the one that ended first before the others; also those that are being deleted.
+    /// Actions that ended before then, the one that ended first before the others; also those that are being deleted. Not
+    /// those of a launch that goes on.
     pub async fn finished_actions(&self, before: Timestamp, limit: usize) -> Result<Vec<ActionId>> {
         let rows = self.query(FINISHED, params![before, limit]).await?;
         rows.iter().map(|row| row.int(0).map(ActionId)).collect()
@@ -213,5 +223,11 @@ impl Store {
     pub async fn purge_dead_deliveries(&self, before: Timestamp, step: usize) -> Result<usize> {
         let remove = "DELETE FROM webhook_dead WHERE webhook = ?1 AND number = ?2";
         self.write(Clear { old: OLD_DEAD_DELIVERIES, bounds: params![before, step], remove }).await
+    }
+
+    /// The same for what became of planned instants that were accounted for before then.
+    pub async fn purge_fires(&self, before: Timestamp, step: usize) -> Result<usize> {
+        let remove = "DELETE FROM fires WHERE recurring = ?1 AND planned = ?2";
+        self.write(Clear { old: OLD_FIRES, bounds: params![before, step], remove }).await
     }
 }

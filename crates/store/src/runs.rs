@@ -98,6 +98,7 @@ pub(crate) const NEXT_DUE: &str =
 pub(crate) const IN_PROGRESS: &str = select!(
     with action,
     "WHERE r.ended IS NULL AND (r.minion, r.action) > (?1, ?2) AND r.state IN ('sent', 'picked_up') \
+     AND (SELECT a.step FROM actions a WHERE a.id = r.action) IS NULL \
      ORDER BY r.minion, r.action LIMIT ?3"
 );
 pub(crate) const OPEN_OF_MINION: &str =
@@ -158,7 +159,8 @@ impl Store {
         self.query(NEXT_DUE, params![action]).await?.first().map_or(Ok(None), |row| row.opt_time(0))
     }
 
-    /// Runs that were sent and have not ended, with their actions, in the order of minions and actions.
+    /// Runs that were sent and have not ended, with their actions, in the order of minions and actions. Without those of
+    /// steps of launches: what brings them to minions is among these.
     pub async fn runs_in_progress(
         &self,
         after: Option<(MinionId, ActionId)>,

@@ -2,7 +2,8 @@
 
 use crate::counts::Counts;
 use crate::events::NewEvent;
-use saltern_core::ids::{ActionId, Jid, MinionId};
+use crate::launches::LaunchCounts;
+use saltern_core::ids::{ActionId, Jid, LaunchId, MinionId};
 use saltern_core::run::{Reason, RunState, WaitingFor};
 use saltern_core::time::Timestamp;
 
@@ -16,6 +17,18 @@ pub trait Teller: Send + Sync {
     /// The events of an action whose last open run has just ended. An action without runs has ended when it is created, and
     /// is not asked about.
     fn action_ended(&self, action: ActionId, jid: Option<Jid>, counts: &Counts, at: Timestamp) -> Vec<NewEvent>;
+
+    /// The events of a launch whose last open minion has just ended; `head` is the action of its first step. They are logged
+    /// after those of its actions. A launch without minions has ended when it is created, and is not asked about.
+    fn launch_ended(
+        &self,
+        _launch: LaunchId,
+        _head: Option<ActionId>,
+        _counts: &LaunchCounts,
+        _at: Timestamp,
+    ) -> Vec<NewEvent> {
+        Vec::new()
+    }
 }
 
 /// A run after its change.

@@ -282,36 +282,43 @@ struct Transitions(Vec<Transition>);
 impl Operation for Transitions {
     type Output = Vec<Outcome>;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<Vec<Outcome>>> {
-        Box::pin(async move {
-            let mut outcomes = Vec::with_capacity(self.0.len());
-            let mut rest = &self.0[..];
-            while !rest.is_empty() {
-                // Neighbours of different runs do not see each other, so they share one pipeline.
-                let mut seen = BTreeSet::new();
-                let together = rest.iter().take_while(|one| seen.insert((one.action, &one.minion))).count();
-                let (now, later) = rest.split_at(together);
-                rest = later;
-                let parts = now.iter().map(|one| (one, effects.part())).collect::<Vec<_>>();
-                let applied = parts.into_iter().map(async |(one, mut part)| {
-                    let cause = Cause {
-                        action: one.action,
-                        input: one.input,
-                        at: one.at,
-                        retcode: None,
-                        message: one.message.as_deref(),
-                        evidence: one.evidence.as_deref(),
-                    };
-                    let outcome = happen(tx, &mut part, &one.minion, &cause, true).await?;
-                    Ok::<_, crate::Error>((outcome.unwrap_or(Outcome::Nothing), part))
-                });
-                for (outcome, part) in try_join_all(applied).await? {
-                    outcomes.push(outcome);
-                    effects.join(part);
-                }
-            }
-            Ok(outcomes)
-        })
+        Box::pin(async move { happen_all(tx, effects, &self.0.iter().collect::<Vec<_>>()).await })
     }
+}
+
+/// Lets things happen to runs, in their order.
+pub(crate) async fn happen_all(
+    tx: &Tx<'_>,
+    effects: &mut Effects,
+    transitions: &[&Transition],
+) -> Result<Vec<Outcome>> {
+    let mut outcomes = Vec::with_capacity(transitions.len());
+    let mut rest = transitions;
+    while !rest.is_empty() {
+        // Neighbours of different runs do not see each other, so they share one pipeline.
+        let mut seen = BTreeSet::new();
+        let together = rest.iter().take_while(|one| seen.insert((one.action, &one.minion))).count();
+        let (now, later) = rest.split_at(together);
+        rest = later;
+        let parts = now.iter().map(|one| (*one, effects.part())).collect::<Vec<_>>();
+        let applied = parts.into_iter().map(async |(one, mut part)| {
+            let cause = Cause {
+                action: one.action,
+                input: one.input,
+                at: one.at,
+                retcode: None,
+                message: one.message.as_deref(),
+                evidence: one.evidence.as_deref(),
+            };
+            let outcome = happen(tx, &mut part, &one.minion, &cause, true).await?;
+            Ok::<_, crate::Error>((outcome.unwrap_or(Outcome::Nothing), part))
+        });
+        for (outcome, part) in try_join_all(applied).await? {
+            outcomes.push(outcome);
+            effects.join(part);
+        }
+    }
+    Ok(outcomes)
 }
 
 impl Store {

@@ -3,6 +3,7 @@
 use crate::audit::AuditEntry;
 use crate::counters;
 use crate::db::{Effects, Locking, Operation, Row, Tx, locking, params};
+use crate::recurring::{self, Heir};
 use crate::versions::{self, Written};
 use crate::{Error, Result, Store, groups, organisations, requests, tokens, webhooks};
 use futures_util::future::LocalBoxFuture;
@@ -125,6 +126,7 @@ impl Operation for Put {
 struct Delete {
     name: String,
     expected: Option<i64>,
+    heir: Option<Heir>,
     audit: AuditEntry,
 }
 
@@ -142,6 +144,7 @@ impl Operation for Delete {
             tokens::forget_user(tx, &self.name).await?;
             requests::forget_user(tx, &self.name).await?;
             webhooks::stop_those_of(tx, &self.name).await?;
+            recurring::hand_over(tx, effects, &self.name, self.heir.as_ref()).await?;
             tx.execute(DELETE, params![&self.name]).await?;
             counters::people_changed(tx, effects, &self.audit).await?;
             Ok(Written::Done(last))
@@ -171,9 +174,16 @@ impl Store {
         self.write(Put { user, expected, audit }).await
     }
 
-    /// Removes a user with his grants, his tokens of all kinds and his requests; his webhooks are stopped.
-    pub async fn delete_user(&self, name: String, expected: Option<i64>, audit: AuditEntry) -> Result<Written> {
-        self.write(Delete { name, expected, audit }).await
+    /// Removes a user with his grants, his tokens of all kinds and his requests; his webhooks are stopped. His recurring
+    /// actions are the heir's then; without one they are stopped, too.
+    pub async fn delete_user(
+        &self,
+        name: String,
+        expected: Option<i64>,
+        heir: Option<Heir>,
+        audit: AuditEntry,
+    ) -> Result<Written> {
+        self.write(Delete { name, expected, heir, audit }).await
     }
 }
 

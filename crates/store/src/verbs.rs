@@ -58,7 +58,8 @@ const RESCHEDULE_RUNS: &str = "UPDATE runs SET due = ?2, \
 const ARCHIVE: &str = "UPDATE actions SET archived = ?2 WHERE id = ?1 AND archived IS NULL AND deleting = 0";
 const UNARCHIVE: &str = "UPDATE actions SET archived = NULL WHERE id = ?1 AND archived IS NOT NULL AND deleting = 0";
 const RELEASE: &str = "UPDATE runs SET due = ?2 WHERE minion = ?1 AND ended IS NULL AND state = 'queued' \
-    AND waiting_for = 'offline' AND (due IS NULL OR due > ?2) RETURNING action";
+    AND waiting_for = 'offline' AND (due IS NULL OR due > ?2) \
+    AND (SELECT a.step FROM actions a WHERE a.id = runs.action) IS NULL RETURNING action";
 const MARK_WAITING: &str =
     "UPDATE runs SET waiting_for = ?3 WHERE action = ?1 AND state = 'queued' AND waiting_for = ?2";
 const MARK_LATE: &str = "UPDATE actions SET late = 1 WHERE id = ?1 AND late = 0";
@@ -210,7 +211,8 @@ impl Store {
         Ok(self.write(Statements { first, then: None, audit }).await?.is_some())
     }
 
-    /// Makes queued runs of these minions, which are back, due at `at`; tells of which actions.
+    /// Makes queued runs of these minions, which are back, due at `at`; tells of which actions. Not those of steps of
+    /// launches, which are never due by themselves.
     pub async fn release(&self, minions: Vec<MinionId>, at: Timestamp) -> Result<Vec<ActionId>> {
         self.write(Release(minions, at)).await
     }

@@ -8,6 +8,7 @@ use crate::audit::AuditEntry;
 use crate::counts::Counts;
 use crate::db::{Effects, Locking, Operation, Tx, locking, params};
 use crate::events::NewEvent;
+use crate::fires::{self, FireSlot};
 use crate::jobs::{self, NewJob};
 use crate::{Error, Result, Store};
 use futures_util::future::LocalBoxFuture;
@@ -27,6 +28,8 @@ pub struct NewWork {
     pub events: Box<dyn Fn(ActionId) -> Vec<NewEvent> + Send>,
     /// The audit entry to add with it
     pub audit: Option<AuditEntry>,
+    /// The instant of a recurring action that is accounted for with it
+    pub fire: Option<FireSlot>,
 }
 
 /// A run to be stored.
@@ -102,6 +105,9 @@ impl Operation for NewWork {
                 params![action, &run.minion, run.state.as_str(), waiting_for, run.due, is_sent, jid, sent]
             };
             tx.execute_many(INSERT, self.runs.iter().map(row).collect()).await?;
+            if let Some(slot) = &self.fire {
+                fires::fired(tx, slot, fires::Work::Action(action), self.runs.len(), created).await?;
+            }
             effects.audit(&self.audit);
             effects.log(&(self.events)(action));
             Ok(action)
@@ -142,7 +148,7 @@ impl Operation for Claim {
 
 impl Store {
     /// Stores an action with its job and runs; returns its id after the commit. [`Error::JidTaken`]: there is such a
-    /// job already, and nothing was stored.
+    /// job already, and nothing was stored. [`Error::FireTaken`]: somebody else has accounted for that instant, likewise.
     pub async fn create(&self, work: NewWork) -> Result<ActionId> {
         self.write(work).await
     }

@@ -18,6 +18,8 @@ pub(crate) enum Purpose {
     Deliveries = 1,
     /// The same number of draws for each execution
     Executions = 2,
+    /// One draw for each step of a chain
+    Steps = 3,
 }
 
 impl Chance {

@@ -51,7 +51,8 @@ struct Desk {
     sessions: Mutex<HashMap<MinionId, Arc<Crypticle>>>,
     sign_ins: AtomicU64,
     returns: Mutex<Vec<Map>>,
-    tags: Mutex<Vec<String>>,
+    /// Tag and data
+    events: Mutex<Vec<(String, Value)>>,
     /// How many returns are still to be heard and not answered
     unanswered: AtomicU64,
 }
@@ -67,7 +68,7 @@ impl FakeMaster {
             sessions: Mutex::default(),
             sign_ins: AtomicU64::new(0),
             returns: Mutex::default(),
-            tags: Mutex::default(),
+            events: Mutex::default(),
             unanswered: AtomicU64::new(0),
         });
         let ret_port = port(&requests);
@@ -106,11 +107,16 @@ impl FakeMaster {
 
     /// Publishes a job for all, as the first attempt of action 7.
     pub(crate) fn publish(&self, jid: &str, fun: &str, arg: &[&str]) {
+        self.publish_with(jid, fun, Value::list(arg.iter().copied()));
+    }
+
+    /// Publishes a job with arguments of any kind.
+    pub(crate) fn publish_with(&self, jid: &str, fun: &str, arg: Value) {
         let origin = Value::map([("saltern", Value::map([("action", 7), ("attempt", 1)]))]);
         let load = Value::map([
             ("jid", Value::from(jid)),
             ("fun", fun.into()),
-            ("arg", Value::list(arg.iter().copied())),
+            ("arg", arg),
             ("tgt", "*".into()),
             ("tgt_type", "glob".into()),
             ("ret", "".into()),
@@ -150,7 +156,15 @@ impl FakeMaster {
 
     /// How many events have come whose tag ends like this.
     pub(crate) fn events(&self, end: &str) -> usize {
-        self.desk.tags.lock().unwrap().iter().filter(|tag| tag.ends_with(end)).count()
+        self.desk.events.lock().unwrap().iter().filter(|(tag, _)| tag.ends_with(end)).count()
+    }
+
+    /// The events of a job's progress on a minion, in the order in which they came: their numbers and what they say.
+    pub(crate) fn progress(&self, jid: &str, minion: &str) -> Vec<(String, Value)> {
+        let begin = format!("salt/job/{jid}/prog/{minion}/");
+        let all = self.desk.events.lock().unwrap();
+        let told = all.iter().filter_map(|(tag, data)| Some((tag.strip_prefix(&begin)?.to_owned(), data.clone())));
+        told.collect()
     }
 }
 
@@ -194,7 +208,8 @@ impl Desk {
         };
         let channel = Channel::take(&mut load).unwrap();
         if let Some(tag) = load.get("tag").and_then(Value::as_str) {
-            self.tags.lock().unwrap().push(tag.to_owned());
+            let data = load.get("data").cloned().unwrap_or_default();
+            self.events.lock().unwrap().push((tag.to_owned(), data));
         }
         if load.get("cmd").and_then(Value::as_str) == Some("_return") {
             self.returns.lock().unwrap().push(load);

@@ -5,12 +5,13 @@
 //! shares what can be shared: one RSA key (or a few), one opened copy of each publication, one value that is returned.
 //!
 //! Main types: [`Options`] (what to play), [`Swarm`] (the minions while they live), [`Report`] (what came of it). Then read
-//! `minion` (one light minion's life), `work` (what it is at) and `tally` (what is counted).
+//! `minion` (one light minion's life), `work` (what it is at), `chain` (its part of action chains) and `tally` (what is counted).
 //!
 //! Must never know: how a server works inside. It speaks Salt's wire protocol and nothing else.
 
 mod access;
 mod answer;
+mod chain;
 mod chance;
 mod clock;
 mod counters;
@@ -28,6 +29,7 @@ mod options;
 mod publications;
 mod records;
 mod report;
+mod steps;
 mod swarm;
 mod tally;
 mod usage;
@@ -39,5 +41,6 @@ pub use flood::Flood;
 pub use ledger::Entry;
 pub use options::{Acks, Options, Patience};
 pub use report::{JobReport, Latency, Report};
+pub use steps::StepEntry;
 pub use swarm::{Progress, Swarm};
 pub use usage::Usage;

@@ -173,12 +173,12 @@ impl Link {
 
     /// Tells the master of an event.
     pub(crate) async fn fire(&mut self, tag: String, data: Value) -> Result<(), GaveUp> {
-        let mut load = Map::with_capacity(4);
-        load.push("cmd", "_minion_event");
-        load.push("tag", tag);
-        load.push("data", data);
-        load.push("pretag", Value::Nil);
-        self.send(&Load::new(&load)).await
+        self.send(&event_load(tag, data)).await
+    }
+
+    /// Tells the master of an event, but not again if it does not hear it.
+    pub(crate) async fn fire_once(&mut self, tag: String, data: Value) -> Result<Sent, Rejected> {
+        self.send_once(&event_load(tag, data)).await
     }
 
     async fn ask(
@@ -270,10 +270,25 @@ impl Link {
         }
     }
 
+    /// Drops the connection and forgets the session, as a minion that starts again.
+    pub(crate) fn start_again(&mut self) {
+        self.hang_up();
+        self.session = None;
+    }
+
     /// Drops the connection; the next request opens another, in the same session.
     pub(crate) fn hang_up(&mut self) {
         self.connection = None;
     }
+}
+
+fn event_load(tag: String, data: Value) -> Load {
+    let mut load = Map::with_capacity(4);
+    load.push("cmd", "_minion_event");
+    load.push("tag", tag);
+    load.push("data", data);
+    load.push("pretag", Value::Nil);
+    Load::new(&load)
 }
 
 fn open_confirmation(session: &Crypticle, nonce: &Nonce, reply: Bytes) -> Result<(), envelope::Error> {

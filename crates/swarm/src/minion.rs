@@ -1,5 +1,7 @@
 //! The life of one light minion: one task, two connections, and little memory of its own.
 
+mod chain;
+
 use crate::answer;
 use crate::chance::{Chance, Purpose};
 use crate::link::{GaveUp, LAST_PAUSE, Link, Rejected, Sent, TRIES};
@@ -10,6 +12,7 @@ use crate::swarm::Shared;
 use crate::wire::{self, Connection};
 use crate::work::{Fate, Running, Work};
 use bytes::Bytes;
+use chain::{AtChain, Restart};
 use saltern_core::event;
 use saltern_core::ids::Jid;
 use saltern_core::value::Value;
@@ -32,6 +35,12 @@ struct Minion {
     /// What becomes of executions
     executions: Chance,
     work: Work,
+    chain: AtChain,
+    /// Whether it was let in, and whether it is all the way up, since it was started
+    is_in: bool,
+    is_up: bool,
+    /// Whether it was started more than once
+    has_restarted: bool,
     /// When a return is sent again; nothing: no reason to wait
     send_again: Option<tokio::time::Instant>,
 }
@@ -40,6 +49,7 @@ struct Minion {
 enum Next {
     Publication(Result<Bytes, zmtp::Error>),
     Ended(Running),
+    StepEnded,
     Send,
     ConnectionLost,
     Churn,
@@ -51,6 +61,8 @@ enum Ended {
     Lost,
     /// It was told to lose its connections
     Churned,
+    /// A step of a chain has it start again
+    Restarts(Restart),
 }
 
 /// Lives until it is dropped, or until the master says that it does not want this minion.
@@ -59,11 +71,15 @@ pub(crate) async fn live(swarm: Arc<Shared>, index: usize) {
     let chance = |purpose| Chance::new(swarm.options.seed, index, purpose);
     let mut minion = Minion {
         link: Link::new(swarm.clone(), index),
+        chain: AtChain::new(&swarm, index),
         deliveries: chance(Purpose::Deliveries),
         executions: chance(Purpose::Executions),
         swarm,
         index,
         work: Work::default(),
+        is_in: false,
+        is_up: false,
+        has_restarted: false,
         send_again: None,
     };
     // The master does not want it: a stock minion's process would end too.
@@ -83,17 +99,18 @@ async fn wait_for_turn(swarm: &Shared, index: usize) {
 
 impl Minion {
     async fn keep_connected(&mut self) -> Rejected {
-        let (mut was_let_in, mut was_ready) = (false, false);
         loop {
-            let publications = match self.connect(&mut was_let_in).await {
+            let publications = match self.connect().await {
                 Ok(publications) => publications,
                 Err(rejected) => return rejected,
             };
             // One that comes back has not been started again, and does not say so: its jobs go on.
-            if !was_ready {
+            if !self.is_up {
                 self.announce().await;
-                self.swarm.tally.is_ready();
-                was_ready = true;
+                self.is_up = true;
+                if !self.has_restarted {
+                    self.swarm.tally.is_ready();
+                }
             }
             let is_slow = !self.swarm.options.idle && self.index >= self.swarm.options.answering();
             let ended = match is_slow {
@@ -102,6 +119,7 @@ impl Minion {
             };
             match ended {
                 Ok(Ended::Churned) => self.swarm.tally.churned.add(),
+                Ok(Ended::Restarts(restart)) => self.start_again(restart).await,
                 Ok(Ended::Lost) => self.link.rest(LAST_PAUSE / 2).await,
                 Err(rejected) => return rejected,
             }
@@ -109,17 +127,19 @@ impl Minion {
         }
     }
 
-    /// Subscribes, and before the first time signs in. One that comes back keeps session and shared key as a stock minion
+    /// Subscribes, and when it has just been started signs in before. One that comes back keeps session and shared key as a stock minion
     /// does: it signs in anew only when a request is refused or a publication cannot be opened. What it is at goes on
     /// meanwhile: jobs end, and their returns wait.
-    async fn connect(&mut self, was_let_in: &mut bool) -> Result<Connection, Rejected> {
-        let Self { swarm, index, link, work, .. } = self;
+    async fn connect(&mut self) -> Result<Connection, Rejected> {
+        let Self { swarm, index, link, work, chain, is_in, has_restarted, .. } = self;
         let connecting = async {
             loop {
-                if !*was_let_in {
+                if !*is_in {
                     link.sign_in().await?;
-                    swarm.tally.has_signed_in();
-                    *was_let_in = true;
+                    *is_in = true;
+                    if !*has_restarted {
+                        swarm.tally.has_signed_in();
+                    }
                 }
                 match link.subscribe().await {
                     Ok(publications) => return Ok(publications),
@@ -132,6 +152,7 @@ impl Minion {
             tokio::select! {
                 connected = &mut connecting => return connected,
                 Some(running) = work.ended() => end(swarm, *index, work, running),
+                () = until(chain.step_ends), if chain.step_ends.is_some() => chain.go_on_unheard(swarm, *index, work),
             }
         }
     }
@@ -164,9 +185,13 @@ impl Minion {
         };
         let mut churn = std::pin::pin!(churn);
         loop {
+            if let Some(restart) = self.chain.restart.take() {
+                return Ok(Ended::Restarts(restart));
+            }
             let next = tokio::select! {
                 frame = wire::publication(&mut publications), if self.work.has_room() => Next::Publication(frame),
                 Some(running) = self.work.ended() => Next::Ended(running),
+                () = until(self.chain.step_ends), if self.chain.step_ends.is_some() => Next::StepEnded,
                 () = until(self.send_again), if self.work.has_unsent() => Next::Send,
                 () = self.link.stay_connected() => Next::ConnectionLost,
                 () = &mut churn => Next::Churn,
@@ -182,6 +207,7 @@ impl Minion {
                     end(&self.swarm, self.index, &mut self.work, running);
                     self.send_unless_waiting().await?;
                 }
+                Next::StepEnded => self.go_on().await?,
                 Next::Send => self.send_return().await?,
                 // The next request opens another.
                 Next::ConnectionLost => {}
@@ -211,8 +237,13 @@ impl Minion {
             return Ok(());
         }
         let swarm = self.swarm.clone();
-        swarm.tally.executes(&job.record, self.index);
+        if !(job.may_come_again() && job.record.executed.has(self.index)) {
+            swarm.tally.executes(&job.record, self.index);
+        }
         let fate = Fate::draw(&mut self.executions, &swarm.options);
+        if let Answer::Chain(order) = &job.answer {
+            return self.take_order(&job, order, since, fate).await;
+        }
         if job.is_about_minion {
             self.acknowledge(&job, fate).await;
             let load = self.answer(&job);
@@ -293,11 +324,12 @@ impl Minion {
         let query = match &job.answer {
             Answer::Usual(load) => return load.clone(),
             Answer::Query(query) => query,
+            // Not about the minion itself: see `take_order`.
+            Answer::Chain(_) => return Load::new(&answer::failure(job)),
         };
         let (value, ended) = query.answer(job.load.get("arg").unwrap_or(&Value::Nil), &mut self.work);
         if let Some(killed) = ended {
-            killed.job.record.killed.set(self.index);
-            self.swarm.tally.killed.add();
+            kill(&self.swarm, self.index, killed);
         }
         Load::new(&answer::return_load(&job.record.jid, &job.load, value, false))
     }
@@ -339,19 +371,31 @@ impl Minion {
     }
 }
 
-/// A job has ended by itself: its return is to be sent, unless it is to be lost.
+/// A job has ended by itself.
 fn end(swarm: &Shared, index: usize, work: &mut Work, running: Running) {
+    let fails = running.fate.fails;
+    end_with(swarm, index, work, running, |job| match &job.answer {
+        Answer::Usual(load) if !fails => load.clone(),
+        _ => Load::new(&answer::failure(job)),
+    });
+}
+
+/// A job has ended: its return is to be sent, unless it is to be lost.
+fn end_with(swarm: &Shared, index: usize, work: &mut Work, running: Running, load: impl FnOnce(&Job) -> Load) {
     let (job, since, fate) = running.end();
     if fate.loses_return {
         job.record.lost.set(index);
         swarm.tally.lost_returns.add();
         return;
     }
-    let load = match &job.answer {
-        Answer::Usual(load) if !fate.fails => load.clone(),
-        _ => Load::new(&answer::failure(&job)),
-    };
+    let load = load(&job);
     queue_return(swarm, work, job, since, load);
+}
+
+/// A job was ended on the way: it returns nothing.
+fn kill(swarm: &Shared, index: usize, running: Running) {
+    running.job.record.killed.set(index);
+    swarm.tally.killed.add();
 }
 
 fn queue_return(swarm: &Shared, work: &mut Work, job: Arc<Job>, since: Instant, load: Load) {

@@ -45,6 +45,12 @@ pub struct Options {
     pub drop_publications: f64,
     /// How many of the minions, the last ones that answer, never finish a job. They still answer what is asked about it.
     pub hang: usize,
+    /// How long each step of an action chain takes.
+    pub step_work: Duration,
+    /// How long a minion is away that a step starts again.
+    pub restart: Duration,
+    /// Whether a step that updates the agent kills it, and it starts again; else the step is done like any other.
+    pub update_restarts: bool,
     /// How many minions per second lose their connections and come back.
     pub churn: f64,
     /// How many of the minions read one publication per second and answer none.
@@ -110,6 +116,9 @@ impl Default for Options {
             lose_returns: 0.0,
             drop_publications: 0.0,
             hang: 0,
+            step_work: Duration::ZERO,
+            restart: Duration::ZERO,
+            update_restarts: false,
             churn: 0.0,
             slow_readers: 0,
             sign_in_rate: 0.0,

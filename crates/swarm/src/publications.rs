@@ -5,6 +5,7 @@
 
 use crate::access::Access;
 use crate::answer::{self, Query};
+use crate::chain::Order;
 use crate::load::Load;
 use crate::records::{Origin, Record};
 use crate::tally::Tally;
@@ -41,9 +42,16 @@ pub(crate) enum Answer {
     Usual(Load),
     /// It depends on what the minion is at
     Query(Query),
+    /// It depends on how far the minion is with an action chain
+    Chain(Order),
 }
 
 impl Job {
+    /// Whether its contract lets it come again: what must not run twice is counted by itself, step by step.
+    pub(crate) fn may_come_again(&self) -> bool {
+        matches!(self.answer, Answer::Chain(_))
+    }
+
     /// Whether it means this minion.
     pub(crate) fn is_for(&self, id: &MinionId, grains: &Map) -> bool {
         matches(&self.matcher, id, grains)
@@ -113,9 +121,12 @@ fn read(load: Map, tally: &Tally, fleet: &Fleet<'_>) -> Option<Job> {
     let origin = load.get("metadata").and_then(Origin::read);
     let answering = fleet.ids.iter().take(fleet.answering).enumerate();
     let meant = answering.filter(|(_, id)| matches(&matcher, id, fleet.grains)).map(|(index, _)| index);
-    let answer = match Query::read(fun) {
-        Some(query) => Answer::Query(query),
-        None => {
+    let record_of = |launch: &_, chunk, step: &_| tally.step(launch, chunk, step, fleet.ids.len());
+    let order = Order::read(fun, arg, fleet.padding, &record_of);
+    let answer = match (Query::read(fun), order) {
+        (Some(query), _) => Answer::Query(query),
+        (None, Some(order)) => Answer::Chain(order),
+        (None, None) => {
             let value = answer::usual(fun, arg, fleet.padding);
             Answer::Usual(Load::new(&answer::return_load(jid, &load, value, false)))
         }

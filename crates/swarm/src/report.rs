@@ -21,6 +21,8 @@ pub struct Report {
     pub sign_in: SignIn,
     /// What reached the minions.
     pub jobs: Jobs,
+    /// What they did of action chains.
+    pub steps: Steps,
     /// What they said before they began.
     pub acks: Acks,
     /// What they sent back.
@@ -89,6 +91,19 @@ pub struct Jobs {
     pub most_at_once: u64,
     /// Jobs that were ended on the way.
     pub killed: u64,
+}
+
+/// Steps of action chains.
+#[derive(Clone, Debug, Serialize)]
+pub struct Steps {
+    /// Begun, once for each minion and each time.
+    pub executed: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those that the minion had begun before in the same launch, and had no right to repeat.
+    pub double_executions: u64,
+    /// Times a step had a minion start again: its machine, or its agent alone.
+    pub restarts: u64,
 }
 
 /// Acknowledgements.
@@ -192,6 +207,12 @@ impl Report {
                 runs_executed_more_than_once: tally.runs_again.get(),
                 most_at_once: tally.at_once().most(),
                 killed: tally.killed.get(),
+            },
+            steps: Steps {
+                executed: tally.steps.get(),
+                failed: tally.steps_failed.get(),
+                double_executions: tally.step_doubles.get(),
+                restarts: tally.restarts.get(),
             },
             acks: Acks { confirmed: tally.acks.get(), lost: tally.lost_acks.get() },
             returns: Returns {

@@ -5,6 +5,7 @@ use crate::keys::{self, Key};
 use crate::ledger::{self, Entry};
 use crate::publications::{Fleet, Job, Publications, common_grains};
 use crate::report::{JobReport, Report};
+use crate::steps::{self, StepEntry};
 use crate::tally::Tally;
 use crate::{Error, Options, Usage, minion};
 use bytes::Bytes;
@@ -179,6 +180,11 @@ impl Swarm {
     /// What every job that is kept has come to so far on every minion it means, oldest job first.
     pub fn ledger(&self) -> impl Iterator<Item = Entry> {
         ledger::entries(&self.shared.tally, &self.shared.ids)
+    }
+
+    /// Every step of a chain that is kept on every minion that has begun it, oldest step first.
+    pub fn steps(&self) -> impl Iterator<Item = StepEntry> {
+        steps::entries(self.shared.tally.step_records(), &self.shared.ids)
     }
 
     /// Writes the ledger to a file, as lines of JSON, and tells how many. Who reads it finds a whole ledger, old or new.

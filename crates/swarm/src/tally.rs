@@ -6,6 +6,7 @@
 use crate::counters::{Counter, Peak};
 use crate::latency::Histogram;
 use crate::records::{Origin, Record, Records, lock};
+use crate::steps::{StepRecord, StepRecords};
 use bytestring::ByteString;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,6 +43,12 @@ pub(crate) struct Tally {
     pub(crate) run_doubles: Counter,
     /// Jobs that were ended on the way
     pub(crate) killed: Counter,
+    /// Steps of chains that minions have begun, that have failed, and that were begun again without a right to
+    pub(crate) steps: Counter,
+    pub(crate) steps_failed: Counter,
+    pub(crate) step_doubles: Counter,
+    /// Times a chain had a machine or an agent start again
+    pub(crate) restarts: Counter,
     pub(crate) acks: Counter,
     pub(crate) lost_acks: Counter,
     pub(crate) returns_sent: Counter,
@@ -63,6 +70,7 @@ pub(crate) struct Tally {
     errors: Mutex<BTreeMap<&'static str, u64>>,
     at_once: Arc<Peak>,
     records: Mutex<Records>,
+    step_records: Mutex<StepRecords>,
     /// Somebody was let in, has come up, or a job has finished
     changed: Notify,
 }
@@ -102,6 +110,10 @@ impl Tally {
             runs_again: Counter::default(),
             run_doubles: Counter::default(),
             killed: Counter::default(),
+            steps: Counter::default(),
+            steps_failed: Counter::default(),
+            step_doubles: Counter::default(),
+            restarts: Counter::default(),
             acks: Counter::default(),
             lost_acks: Counter::default(),
             returns_sent: Counter::default(),
@@ -119,6 +131,7 @@ impl Tally {
             errors: Mutex::default(),
             at_once: Arc::default(),
             records: Mutex::new(Records::new(keep_jobs)),
+            step_records: Mutex::new(StepRecords::new(keep_jobs)),
             changed: Notify::new(),
         }
     }
@@ -216,6 +229,30 @@ impl Tally {
             ];
             counts.iter().filter(|(is_so, _)| *is_so).for_each(|(_, counter)| counter.add());
         }
+    }
+
+    /// The record of a step of a launch.
+    pub(crate) fn step(&self, launch: &ByteString, chunk: i64, step: &ByteString, minions: usize) -> Arc<StepRecord> {
+        lock(&self.step_records).record(launch, chunk, step, minions)
+    }
+
+    /// The steps that are kept, oldest first.
+    pub(crate) fn step_records(&self) -> Vec<Arc<StepRecord>> {
+        lock(&self.step_records).all()
+    }
+
+    /// A minion begins a step. `by_right`: it was interrupted at it before, and may repeat it.
+    pub(crate) fn begins_step(&self, step: &StepRecord, index: usize, by_right: bool) {
+        self.steps.add();
+        if !step.begins(index) && !by_right {
+            self.step_doubles.add();
+        }
+    }
+
+    /// A step has failed on a minion.
+    pub(crate) fn step_fails(&self, step: &StepRecord, index: usize) {
+        self.steps_failed.add();
+        step.failed.set(index);
     }
 
     /// An execution is in progress until what this gives is dropped.

@@ -100,6 +100,11 @@ impl Work {
         self.running.len() + self.unsent.len() < MOST_AT_ONCE
     }
 
+    /// Whether the minion is at this job.
+    pub(crate) fn is_at(&self, jid: &str) -> bool {
+        self.running.iter().any(|running| *running.job.record.jid == *jid)
+    }
+
     pub(crate) fn running(&self) -> &[Running] {
         &self.running
     }
@@ -121,6 +126,13 @@ impl Work {
     pub(crate) fn end(&mut self, jid: &str) -> Option<Running> {
         let at = self.running.iter().position(|running| *running.job.record.jid == *jid)?;
         Some(self.running.remove(at))
+    }
+
+    /// Ends all jobs and forgets those it knew: the minion starts again. What it has yet to return waits.
+    pub(crate) fn start_again(&mut self) -> Vec<Running> {
+        self.known.clear();
+        self.ends.clear();
+        std::mem::take(&mut self.running)
     }
 
     /// The next job that ends by itself; nothing if there is none that will. May be dropped at any time.

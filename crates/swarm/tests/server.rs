@@ -65,10 +65,14 @@ impl House {
     }
 
     async fn run(&self, target: &str, fun: &str) -> Jid {
+        self.run_with(target, fun, Vec::new()).await
+    }
+
+    async fn run_with(&self, target: &str, fun: &str, args: Vec<Value>) -> Jid {
         let request = RunRequest {
             target: Target::new(TargetType::Glob, target),
             funs: vec![fun.into()],
-            args: Vec::new(),
+            args,
             kwargs: Map::new(),
             policy: Policy::default(),
             due: None,
@@ -106,6 +110,26 @@ async fn fifty_minions_sign_in_and_their_returns_are_all_there() {
     assert!(report.latency_ms.p50 > 0.0 && report.latency_ms.max >= report.latency_ms.p99);
     let job = &report.newest_jobs[0];
     assert_eq!((job.jid.as_str(), job.expected, job.executed, job.confirmed), (jid.as_str(), 50, 50, 50));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chunk_of_an_action_chain_is_gone_through_once_by_every_minion() {
+    let house = House::open(true).await;
+    let swarm = house.swarm(house.options(20)).await;
+    let step = |number: i64| Value::map([("id", Value::from(number.to_string())), ("fun", "test.ping".into())]);
+    for _ in 0..2 {
+        let args = vec!["7".into(), 1.into(), Value::list((1..=5).map(step))];
+        let jid = house.run_with("*", "saltern_chain.start", args).await;
+        assert!(swarm.job_finished(jid.as_str(), LONG).await, "{:?}", swarm.report());
+        let detail = house.app().job(&caller(), jid).await.unwrap();
+        let is_done = |value: &Value| value.get("state").and_then(Value::as_str) == Some("done");
+        assert!(detail.returns.len() == 20 && detail.returns.iter().all(|entry| is_done(&entry.value)));
+    }
+    swarm.halt().await;
+    assert_eq!(swarm.steps().filter(|step| (&*step.launch, step.chunk, step.executed) == ("7", 1, 1)).count(), 100);
+    let report = swarm.report();
+    assert_eq!((report.steps.executed, report.steps.double_executions), (100, 0));
+    assert!(report.errors.is_empty(), "{:?}", report.errors);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

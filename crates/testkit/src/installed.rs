@@ -2,7 +2,8 @@
 //!
 //! `xtask` writes what this module reads, and both use it, so that there is one idea of the cache's layout:
 //! `salt-<version>/` is a Python environment, `salt-<line>.stamp` says which one stands for a release line; clients of the
-//! HTTP API have `<package>-<version>/` and `<package>.stamp`; `slapd/` is an unpacked OpenLDAP server.
+//! HTTP API have `<package>-<version>/` and `<package>.stamp`; `oracles/` has the libraries that tests compare results with, and
+//! `oracles.stamp` names them; `slapd/` is an unpacked OpenLDAP server.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -166,8 +167,53 @@ impl Client {
     }
 }
 
+/// A Python environment with libraries that do what ours does, for tests that compare the two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Oracles {
+    /// The environment.
+    pub root: PathBuf,
+}
+
+impl Oracles {
+    /// What is in it. Exact releases: an answer that changes is to be looked at, not to turn up on a Monday. `tzdata` is the
+    /// release of the zone database that `chrono-tz` carries.
+    pub const REQUIREMENTS: [&str; 4] =
+        ["croniter==6.2.4", "icalendar==6.3.2", "recurring-ical-events==3.8.2", "tzdata==2025.2"];
+
+    /// Its Python.
+    pub fn python(&self) -> PathBuf {
+        self.root.join("bin/python")
+    }
+
+    /// The one in a cache, installed or not.
+    pub fn of(cache: &Path) -> Oracles {
+        Oracles { root: cache.join("oracles") }
+    }
+
+    /// The one `make setup` has installed, if it has.
+    pub fn installed() -> Option<Oracles> {
+        Oracles::read_stamp(&cache_dir())
+    }
+
+    /// Remembers that the environment has what is required.
+    pub fn write_stamp(&self, cache: &Path) -> std::io::Result<()> {
+        std::fs::write(Oracles::stamp(cache), Oracles::REQUIREMENTS.join("\n"))
+    }
+
+    /// The environment, if it is there and has exactly what is required today.
+    pub fn read_stamp(cache: &Path) -> Option<Oracles> {
+        let text = std::fs::read_to_string(Oracles::stamp(cache)).ok()?;
+        let oracles = Oracles::of(cache);
+        (text == Oracles::REQUIREMENTS.join("\n") && oracles.python().exists()).then_some(oracles)
+    }
+
+    fn stamp(cache: &Path) -> PathBuf {
+        cache.join("oracles.stamp")
+    }
+}
+
 /// What the names of everything in the cache begin with, apart from the lock.
-pub const PREFIXES: [&str; 4] = ["salt-3", "salt-pepper", "schemathesis", "slapd"];
+pub const PREFIXES: [&str; 5] = ["salt-3", "salt-pepper", "schemathesis", "oracles", "slapd"];
 
 /// The folder for what is slow to install: `$SALTERN_CACHE`, else `saltern` in the user's cache folder.
 pub fn cache_dir() -> PathBuf {
@@ -297,13 +343,27 @@ mod tests {
     }
 
     #[test]
+    fn oracles_with_other_requirements_count_as_none() {
+        let cache = std::env::temp_dir().join(format!("saltern-installed-oracles-{}", std::process::id()));
+        let oracles = Oracles::of(&cache);
+        std::fs::create_dir_all(oracles.root.join("bin")).unwrap();
+        std::fs::write(oracles.python(), "").unwrap();
+        oracles.write_stamp(&cache).unwrap();
+        assert_eq!(Oracles::read_stamp(&cache), Some(oracles));
+        std::fs::write(Oracles::stamp(&cache), "croniter==1.0").unwrap();
+        assert_eq!(Oracles::read_stamp(&cache), None);
+        std::fs::remove_dir_all(cache).unwrap();
+    }
+
+    #[test]
     fn everything_in_the_cache_is_recognised_by_its_name() {
         let cache = Path::new("");
         let salts =
             Line::ALL.into_iter().flat_map(|line| [salt_dir(cache, line.preferred_version()), stamp(cache, line)]);
         let clients = ClientProgram::ALL.into_iter();
         let clients = clients.flat_map(|client| [client.folder(cache, "1"), client.stamp(cache)]);
-        for path in salts.chain(clients).chain([slapd_dir(cache)]) {
+        let oracles = [Oracles::of(cache).root, Oracles::stamp(cache)];
+        for path in salts.chain(clients).chain(oracles).chain([slapd_dir(cache)]) {
             let name = path.display().to_string();
             assert!(PREFIXES.iter().any(|prefix| name.starts_with(prefix)), "{name}");
         }

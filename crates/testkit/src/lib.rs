@@ -22,6 +22,8 @@ pub mod fake_minion;
 #[cfg(feature = "harness")]
 pub mod http;
 #[cfg(feature = "harness")]
+pub mod oracle;
+#[cfg(feature = "harness")]
 pub mod pepper;
 #[cfg(feature = "harness")]
 pub mod ports;

@@ -22,7 +22,7 @@ make check         the fast loop: format, clippy, unit tests; neither Salt nor P
 make test          everything: setup, format, clippy, all tests on SQLite and PostgreSQL, fuzzing, stock minions
 make chaos         the crash test and the crowd tests at full size, with a table of what became of every run (5 minutes)
 make bench         the stock salt-master and this server under the same load; writes docs/benchmarks.md (15 minutes)
-make setup         only the installations: PostgreSQL, and in a cache outside the tree Salt, pepper, schemathesis and slapd
+make setup         only the installations: PostgreSQL, and in a cache outside the tree Salt, pepper, schemathesis, oracles and slapd
 make clean-cache   remove what `make setup` keeps in that cache
 make help          this list
 

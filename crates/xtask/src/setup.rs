@@ -1,5 +1,5 @@
 //! Installs what the slow tests need, once: PostgreSQL's server, stock Salt of every supported line, clients of the HTTP
-//! API.
+//! API, and libraries to compare with.
 //!
 //! What is there is recognised, wherever it came from, and left alone. A second call reads a few stamp files and ends.
 
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use saltern_testkit::installed::{self, Client, ClientProgram, Line, Salt};
+use saltern_testkit::installed::{self, Client, ClientProgram, Line, Oracles, Salt};
 
 /// Installs what is missing.
 pub(crate) fn setup() -> Result<()> {
@@ -28,9 +28,13 @@ pub(crate) fn setup() -> Result<()> {
     let missing_clients =
         ClientProgram::ALL.into_iter().filter(|&program| Client::read_stamp(&cache, program).is_none());
     let missing_clients: Vec<ClientProgram> = missing_clients.collect();
-    debian::install_missing(!missing.is_empty() || !missing_clients.is_empty())?;
+    let oracles_are_missing = Oracles::read_stamp(&cache).is_none();
+    debian::install_missing(!missing.is_empty() || !missing_clients.is_empty() || oracles_are_missing)?;
     salt::install(&cache, &missing)?;
     clients::install(&cache, &missing_clients)?;
+    if oracles_are_missing {
+        install_oracles(&cache)?;
+    }
 
     if let Some(programs) = installed::postgres_programs() {
         println!("PostgreSQL in {}", programs.display());
@@ -41,8 +45,17 @@ pub(crate) fn setup() -> Result<()> {
     for client in ClientProgram::ALL.into_iter().filter_map(|program| Client::read_stamp(&cache, program)) {
         println!("{} {} in {}", client.program.package(), client.version, client.root.display());
     }
+    if let Some(oracles) = Oracles::read_stamp(&cache) {
+        println!("{} in {}", Oracles::REQUIREMENTS.join(", "), oracles.root.display());
+    }
     println!("everything is installed ({:.1} s)", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+fn install_oracles(cache: &Path) -> Result<()> {
+    let oracles = Oracles::of(cache);
+    python::create(&oracles.root, &Oracles::REQUIREMENTS)?;
+    oracles.write_stamp(cache).context("cannot note that the oracles are installed")
 }
 
 /// Removes what [`setup`] keeps in the cache, and nothing else that may be there.

@@ -181,6 +181,7 @@ fn request(command: &Local, target: Target) -> ActionRequest {
         metadata: command.metadata.clone(),
         ret: command.ret.clone(),
         paused: false,
+        in_window: false,
     }
 }
 

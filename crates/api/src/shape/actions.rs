@@ -124,6 +124,12 @@ pub struct Action {
     pub late: bool,
     /// Whether it is housekeeping of the server itself
     pub internal: bool,
+    /// The launch of a chain that it belongs to
+    #[serde(default)]
+    pub launch: Option<i64>,
+    /// Which step of that launch it is; nothing for one that carries steps to minions
+    #[serde(default)]
+    pub step: Option<i64>,
 }
 
 /// How many runs of an action stand where.
@@ -235,6 +241,7 @@ impl ActionRequest {
             metadata: map("metadata", self.metadata)?,
             ret: self.ret,
             paused: self.paused,
+            in_window: false,
         })
     }
 }
@@ -315,6 +322,8 @@ impl From<app::Action> for Action {
             archived: action.archived.map(Time),
             late: new.late,
             internal: new.internal,
+            launch: new.launch.map(|launch| launch.0),
+            step: new.step,
         }
     }
 }

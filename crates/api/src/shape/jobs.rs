@@ -242,6 +242,7 @@ impl RunRequest {
             deadline: seconds("deadline", self.deadline)?,
             metadata: map("metadata", self.metadata)?,
             ret: self.ret,
+            in_window: false,
         })
     }
 }

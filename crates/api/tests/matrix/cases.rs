@@ -1,7 +1,9 @@
 //! The routes with a request for each that somebody with every right would succeed with.
 //!
-//! `{user}`, `{group}`, `{org}`, `{token}`, `{webhook}`, `{key}`, `{action}` and `{jid}` in a path or body are things made for that one
-//! request, of the default organisation (a token is webop's, a webhook is root's, a job is for web1); `{new}` is a name nobody has.
+//! `{user}`, `{group}`, `{org}`, `{state}`, `{token}`, `{webhook}`, `{key}`, `{action}` and `{jid}` in a path or body are things made
+//! for that one request, of the default organisation (a state is assigned to web1, a token is webop's, a webhook is root's, a job is
+//! for web1); `{new}` is a name nobody has. `{chain}` is webop's own chain, `{shared}` is one he shares, both for `web?`; `{launch}` is
+//! one of root's for web1 and sql1, due `{later}`.
 
 /// One route.
 pub(crate) struct Case {
@@ -42,6 +44,29 @@ pub(crate) const CASES: &[Case] = &[
     get("/api/v1/actions/{id}/runs/{minion}", "/api/v1/actions/{action}/runs/web1"),
     get("/api/v1/actions/{id}/runs/{minion}/explain", "/api/v1/actions/{action}/runs/web1/explain"),
     get("/api/v1/action-types", "/api/v1/action-types"),
+    get("/api/v1/chains", "/api/v1/chains"),
+    case("POST", "/api/v1/chains", "/api/v1/chains", r#"{"name":"{new}","steps":[{"type":"reboot","target":"web1"}]}"#),
+    get("/api/v1/chains/{chain}", "/api/v1/chains/{chain}"),
+    case("PUT", "/api/v1/chains/{chain}", "/api/v1/chains/{shared}", r#"{"name":"{new}"}"#),
+    case("DELETE", "/api/v1/chains/{chain}", "/api/v1/chains/{chain}", ""),
+    case("POST", "/api/v1/chains/{chain}", "/api/v1/chains/clear", r#"{"minions":["web1"]}"#),
+    case(
+        "POST",
+        "/api/v1/chains/{chain}/steps",
+        "/api/v1/chains/{shared}/steps",
+        r#"{"step":{"type":"reboot","target":"web1"}}"#,
+    ),
+    case("POST", "/api/v1/chains/{chain}/copy", "/api/v1/chains/{shared}/copy", r#"{"name":"{new}"}"#),
+    case("POST", "/api/v1/chains/{chain}/launch", "/api/v1/chains/{shared}/launch", r#"{"due":"{later}"}"#),
+    case("POST", "/api/v1/chains/{chain}/preview", "/api/v1/chains/{shared}/preview", r#"{"target":"web1"}"#),
+    get("/api/v1/launches", "/api/v1/launches"),
+    get("/api/v1/launches/{id}", "/api/v1/launches/{launch}"),
+    get("/api/v1/launches/{id}/minions", "/api/v1/launches/{launch}/minions"),
+    get("/api/v1/launches/{id}/minions/{minion}/plan", "/api/v1/launches/{launch}/minions/web1/plan"),
+    get("/api/v1/launches/{id}/minions/{minion}/explain", "/api/v1/launches/{launch}/minions/web1/explain"),
+    case("POST", "/api/v1/launches/{id}/cancel", "/api/v1/launches/{launch}/cancel", ""),
+    case("POST", "/api/v1/launches/{id}/stop", "/api/v1/launches/{launch}/stop", ""),
+    case("POST", "/api/v1/launches/{id}/approve", "/api/v1/launches/{launch}/approve", r#"{"step":2}"#),
     get("/api/v1/events", "/api/v1/events?since=0&follow=false"),
     get("/api/v1/events/ws", "/api/v1/events/ws"),
     get("/api/v1/minions", "/api/v1/minions"),
@@ -66,6 +91,27 @@ pub(crate) const CASES: &[Case] = &[
         r#"{"description":"x","target":"web*","tgt_type":"glob"}"#,
     ),
     case("DELETE", "/api/v1/groups/{name}", "/api/v1/groups/{group}", ""),
+    get("/api/v1/states", "/api/v1/states?org=default"),
+    case("POST", "/api/v1/states", "/api/v1/states", r#"{"name":"{new}","org":"default","content":"a: {}"}"#),
+    get("/api/v1/states/{name}", "/api/v1/states/{state}?org=default"),
+    case("PUT", "/api/v1/states/{name}", "/api/v1/states/{state}?org=default", r#"{"content":"b: {}"}"#),
+    case("DELETE", "/api/v1/states/{name}", "/api/v1/states/{state}?org=default", ""),
+    get("/api/v1/states/{name}/versions", "/api/v1/states/{state}/versions?org=default"),
+    get("/api/v1/states/{name}/versions/{version}", "/api/v1/states/{state}/versions/1?org=default"),
+    get("/api/v1/states/{name}/assignments", "/api/v1/states/{state}/assignments?org=default"),
+    case(
+        "PUT",
+        "/api/v1/states/{name}/assignments/{kind}/{subject}",
+        "/api/v1/states/{state}/assignments/group/web?org=default",
+        "",
+    ),
+    case(
+        "DELETE",
+        "/api/v1/states/{name}/assignments/{kind}/{subject}",
+        "/api/v1/states/{state}/assignments/minion/web1?org=default",
+        "",
+    ),
+    get("/api/v1/minions/{id}/states", "/api/v1/minions/web1/states"),
     get("/api/v1/organisations", "/api/v1/organisations"),
     case("POST", "/api/v1/organisations", "/api/v1/organisations", r#"{"name":"{new}"}"#),
     get("/api/v1/organisations/{name}", "/api/v1/organisations/default"),

@@ -5,7 +5,9 @@ use saltern_api::Front;
 use saltern_core::access::Scope;
 use saltern_core::ids::MinionId;
 use saltern_core::value::Value;
-use saltern_server::app::{App, Caller, Group, Identity, NewToken, RunRequest, UserChange};
+use saltern_server::app::{
+    App, Assignee, AssigneeKind, Caller, Group, Identity, NewToken, RunRequest, StateDraft, UserChange,
+};
 use saltern_server::config::{Config, Sources};
 use saltern_server::{Server, serve};
 use saltern_testkit::fake_minion::key_named;
@@ -121,7 +123,10 @@ impl Town {
     /// Asks on behalf of somebody; returns what was sent, and the reply.
     pub(crate) async fn ask(&self, case: &Case, person: &Person) -> (String, Reply) {
         let mut names = BTreeMap::new();
-        for place in ["user", "group", "org", "token", "webhook", "key", "action", "jid", "new"] {
+        for place in [
+            "user", "group", "org", "state", "token", "webhook", "key", "action", "jid", "chain", "shared", "launch",
+            "later", "new",
+        ] {
             if case.path.contains(&format!("{{{place}}}")) || case.body.contains(&format!("{{{place}}}")) {
                 self.make(place, &mut names).await;
             }
@@ -168,6 +173,13 @@ impl Town {
                 self.app.put_organisation(&admin(), &name, "", None).await.unwrap();
                 name
             }
+            "state" => {
+                let draft = StateDraft { name: name.clone(), content: "a: {}".into(), ..StateDraft::default() };
+                self.app.put_state(&admin(), draft, None).await.unwrap();
+                let to = Assignee { kind: AssigneeKind::Minion, subject: "web1".into() };
+                self.app.assign_state(&admin(), None, &name, to).await.unwrap();
+                name
+            }
             "token" => {
                 let lifetime = Duration::from_secs(60);
                 let user = Some("webop".to_owned());
@@ -175,6 +187,14 @@ impl Town {
                 self.app.create_token(&admin(), wanted).await.unwrap().1.id
             }
             "webhook" => self.webhook(&name).await,
+            "chain" => self.chain("webop", &name, r#""web?""#, false).await,
+            "shared" => self.chain("webop", &name, r#""web?""#, true).await,
+            "launch" => {
+                let chain = self.chain("root", &name, r#"{"minions":["web1","sql1"]}"#, false).await;
+                let body = format!(r#"{{"due":"{}"}}"#, later());
+                self.post("root", &format!("/api/v1/chains/{chain}/launch"), &body).await
+            }
+            "later" => later(),
             "key" => {
                 self.key(&name).await;
                 name
@@ -191,11 +211,26 @@ impl Town {
 
     async fn webhook(&self, name: &str) -> String {
         let body = format!(r#"{{"name":"{name}","url":"http://127.0.0.1:9/","active":false}}"#);
-        let request = Request::new("POST", "/api/v1/webhooks")
-            .token(&self.tokens["root"])
+        self.post("root", "/api/v1/webhooks", &body).await
+    }
+
+    /// A chain of two steps, of which the second asks first.
+    async fn chain(&self, owner: &str, name: &str, target: &str, shared: bool) -> String {
+        let step = format!(r#""type":"function","params":{{"fun":"test.ping"}},"target":{target}"#);
+        let steps = format!(r#"[{{{step}}},{{{step},"approval":"go on?"}}]"#);
+        let body = format!(r#"{{"name":"{name}","shared":{shared},"steps":{steps}}}"#);
+        self.post(owner, "/api/v1/chains", &body).await
+    }
+
+    /// Has somebody make something; tells its number.
+    async fn post(&self, who: &str, path: &str, body: &str) -> String {
+        let request = Request::new("POST", path)
+            .token(&self.tokens[who])
             .header("Content-Type", "application/json")
-            .body(body);
-        self.http.send(&request).await.json()["id"].to_string()
+            .body(body.to_owned());
+        let reply = self.http.send(&request).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        reply.json()["id"].to_string()
     }
 
     async fn key(&self, minion: &str) {
@@ -226,6 +261,11 @@ impl Town {
     }
 }
 
+/// An hour from now: nothing that is due then happens before everybody has asked.
+fn later() -> String {
+    saltern_core::time::Timestamp(saltern_server::clock::now().0 + 3_600_000_000).rfc3339()
+}
+
 fn admin() -> Caller {
     Caller::administrator("town", "test")
 }
@@ -241,5 +281,6 @@ fn ping() -> RunRequest {
         deadline: None,
         metadata: None,
         ret: String::new(),
+        in_window: false,
     }
 }

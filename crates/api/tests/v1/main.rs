@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod chains;
 mod errors;
 mod fields;
 mod functions;
 mod idempotency;
+mod launches;
 mod pages;
 mod people;
 mod sessions;

@@ -8,6 +8,8 @@ mod show;
 mod types;
 mod wait;
 
+pub(super) use explain::told as explained;
+
 use crate::args::{Format, Out};
 use crate::failure::Failure;
 use crate::rules;

@@ -14,9 +14,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Play thousands of minions against a Salt master, this one or a stock one
 ///
 /// Each signs in, subscribes, and answers every job that means it, with the time-outs of a stock minion and no work of its
-/// own. Prints how it goes on stderr, and at the end a JSON object: sign-ins, returns per second, latencies, errors, jobs
-/// and runs that ran twice, and what the swarm itself has cost. Ends by itself only if told to; Ctrl-C ends it with the same
-/// report. A return is sent until the master has confirmed it.
+/// own. Prints how it goes on stderr, and at the end a JSON object: sign-ins, returns per second, latencies, errors, jobs,
+/// runs and steps of action chains that ran twice, and what the swarm itself has cost. Ends by itself only if told to;
+/// Ctrl-C ends it with the same report. A return is sent until the master has confirmed it.
 ///
 /// The master must accept the keys. All minions share one key unless told otherwise: never use it against a master whose
 /// minions matter.
@@ -91,6 +91,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, help_heading = "Jobs")]
     lose_returns: f64,
 
+    /// Milliseconds that each step of an action chain takes
+    #[arg(long, value_name = "MS", default_value_t = 0, hide_default_value = true, help_heading = "Action chains")]
+    step_work: u64,
+
+    /// Milliseconds that a minion is away when a step reboots its machine or updates its agent
+    #[arg(long, value_name = "MS", default_value_t = 0, hide_default_value = true, help_heading = "Action chains")]
+    restart: u64,
+
+    /// Let steps that update the agent kill it, so that it starts again
+    #[arg(long, help_heading = "Action chains")]
+    update_restarts: bool,
+
     /// The part of publications that a minion loses before it sees them, 0 to 1; drawn for each delivery
     #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, help_heading = "Trouble")]
     drop_publications: f64,
@@ -153,7 +165,7 @@ Examples:
   saltern swarm -n 100 --flood 30 --publish-cmd \"saltern run --async '*' test.ping\"
   saltern swarm -n 100 --flood 30 --publish-cmd \"salt --async '*' test.ping\" --no-ack
 
-Exit code 0 if every minion was let in and no job, and no attempt of a run, ran twice on one.";
+Exit code 0 if every minion was let in and no job, no attempt of a run and no step of a launch ran twice on one.";
 
 /// What is printed at the end.
 #[derive(Serialize)]
@@ -188,6 +200,9 @@ impl Args {
             lose_returns: self.lose_returns,
             drop_publications: self.drop_publications,
             hang: self.hang,
+            step_work: Duration::from_millis(self.step_work),
+            restart: Duration::from_millis(self.restart),
+            update_restarts: self.update_restarts,
             churn: self.churn,
             slow_readers: self.slow_readers,
             sign_in_rate: self.sign_in_rate,
@@ -231,7 +246,8 @@ async fn play(args: Args) -> Result<ExitCode, Failure> {
 
 fn is_well(report: &Report) -> bool {
     let jobs = &report.jobs;
-    report.sign_in.minions == report.minions && jobs.double_executions == 0 && jobs.run_double_executions == 0
+    let doubles = [jobs.double_executions, jobs.run_double_executions, report.steps.double_executions];
+    report.sign_in.minions == report.minions && doubles == [0; 3]
 }
 
 /// Writes the ledger whenever SIGUSR1 comes. Never ends: without a file the signal has nothing to do.
@@ -327,6 +343,13 @@ mod tests {
         let usual = parse(&[]).unwrap();
         assert_eq!((usual.options().keep_jobs, usual.ledger), (Options::default().keep_jobs, None));
         assert_eq!(parse(&["--ledger", "a.jsonl"]).unwrap().ledger, Some("a.jsonl".into()));
+    }
+
+    #[test]
+    fn how_chains_go_becomes_options() {
+        let options = parse(&["--step-work", "20", "--restart", "1500", "--update-restarts"]).unwrap().options();
+        assert_eq!((options.step_work, options.restart), (Duration::from_millis(20), Duration::from_millis(1_500)));
+        assert!(options.update_restarts && !parse(&[]).unwrap().options().update_restarts);
     }
 
     #[test]

@@ -30,10 +30,28 @@ impl Progress {
     /// Shows it.
     pub(crate) fn show(&mut self, going: Going, elapsed: Duration) {
         if self.enabled {
-            // A terminal that cannot be written to is no reason to stop waiting for the job.
-            let _ = write!(io::stderr(), "\r\x1b[2K{}", text(going, elapsed));
-            self.shown = true;
+            self.write(&text(going, elapsed));
         }
+    }
+
+    /// Shows something else; where there is no terminal, as a line of its own.
+    pub(crate) fn say(&mut self, line: &str, elapsed: Duration) {
+        if self.enabled {
+            self.write(&format!("{line}, {}", when::span(elapsed)));
+        } else {
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+
+    /// A terminal that cannot be written to is no reason to stop waiting for the job.
+    fn write(&mut self, line: &str) {
+        let _ = write!(io::stderr(), "\r\x1b[2K{line}");
+        self.shown = true;
+    }
+
+    /// Whether a line can be shown again and again.
+    pub(crate) fn is_live(&self) -> bool {
+        self.enabled
     }
 
     /// Takes it away, so that something else can be printed.

@@ -41,6 +41,8 @@ pub fn audience(tag: &str, minion: Option<&MinionId>, jid: Option<Jid>, data: &V
         (["minion" | "resource", "refresh", id] | ["saltern", "minion", id, ..], None) => one(Some(id)),
         (["saltern", "run", _, id, ..] | ["salt", "state_result", _, id, ..], None) => one(Some(id)),
         (["saltern", "action", id, ..], None) => action(id),
+        (["saltern", "chain", ..], None) => launch(data),
+        (["saltern", "recurring", ..] | ["saltern", "notification", "recurring", ..], None) => person(data),
         (["salt", "fileserver", _, "update"], None) => Audience::Everybody,
         (["salt", "batch", text, ..], None) => of_job(Jid::parse(text).or(jid), data, BATCH_LISTS),
         (["salt", "job", ..], None) => match JobTag::parse(tag) {
@@ -111,6 +113,15 @@ fn action(id: &str) -> Audience {
     let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let id = is_number.then(|| id.parse().ok()).flatten();
     id.map_or(Audience::Server, |id| Audience::Action(ActionId(id)))
+}
+
+/// An event of a launch is about one minion, or about all of one of its actions.
+fn launch(data: &Value) -> Audience {
+    match (data.get("minion"), data.get("action").and_then(Value::as_i64)) {
+        (Some(minion), _) => one(minion.as_str()),
+        (None, Some(id)) => Audience::Action(ActionId(id)),
+        (None, None) => Audience::Server,
+    }
 }
 
 /// The minions an event names, or those of its job if it names none.
@@ -221,11 +232,30 @@ mod tests {
     }
 
     #[test]
+    fn what_recurs_is_for_its_owner() {
+        let data = Value::map([("user", "ann")]);
+        for tag in ["saltern/recurring/7/fired", "saltern/recurring/7/digest", "saltern/notification/recurring"] {
+            check(tag, &data, Audience::Person("ann".into()));
+            check(tag, &Value::Nil, Audience::Server);
+        }
+    }
+
+    #[test]
     fn an_action_is_for_those_who_see_it() {
         check("saltern/action/17/ended", &Value::Nil, Audience::Action(ActionId(17)));
         for tag in ["saltern/action/x/ended", "saltern/action/+1/ended", "saltern/action//ended", "saltern/action"] {
             check(tag, &Value::Nil, Audience::Server);
         }
+    }
+
+    #[test]
+    fn a_launch_is_for_those_who_see_its_minion_or_its_action() {
+        let both = Value::map([("minion", Value::from("web1")), ("action", 17.into())]);
+        check("saltern/chain/3/minion", &both, Audience::Minion(id("web1")));
+        check("saltern/chain/3/ended", &Value::map([("action", 17)]), Audience::Action(ActionId(17)));
+        check("saltern/chain/3/ended", &Value::Nil, Audience::Server);
+        check("saltern/chain/3/minion", &Value::map([("minion", "../x")]), Audience::Server);
+        check("saltern/chain/3/ended", &Value::map([("action", "17")]), Audience::Server);
     }
 
     #[test]
@@ -243,6 +273,7 @@ mod tests {
             "syndic/web1/salt/auth",
             "my/own/tag",
             "saltern/notification/x",
+            "saltern/state/web/changed",
             "salt/minion/../start",
         ] {
             check(tag, &data, Audience::Server);

@@ -4,7 +4,7 @@
 //! at that moment.
 
 use super::class::{Class, runners, wheels};
-use super::{Entry, Grant, Invocation, Refusal, Role, Rule, Scope, Sight, Thing, Wish};
+use super::{Entity, Entry, Grant, Invocation, Refusal, Role, Rule, Scope, Sight, Thing, Wish};
 use crate::ids::MinionId;
 use crate::value::{Map, Value};
 use std::collections::BTreeSet;
@@ -123,6 +123,11 @@ impl Rights {
             // salt-api asks no more than a log-in for it.
             Wish::Hook => Ok(()),
             Wish::Inspect => allow(false, || "the server is looked at by server admins".into()),
+            Wish::UseChain { org, owner, shared } => {
+                allow(self.owns_chain(org, owner) || (shared && self.has_role && self.org == org), || {
+                    "there is no such chain, or its owner has not shared it".into()
+                })
+            }
             Wish::Manage(thing) => self.may_manage(thing),
         }
     }
@@ -228,6 +233,29 @@ impl Rights {
         self.rules.iter().any(|rule| rule.entry.allows_runner(&Invocation::bare(fun)))
     }
 
+    fn owns_chain(&self, org: &str, owner: &str) -> bool {
+        self.user == owner || (self.org_admin && self.org == org)
+    }
+
+    fn may_recur(&self, org: &str, entity: Entity<'_>) -> Result<(), Refusal> {
+        match entity {
+            Entity::Minion(minion) => allow(self.may_operate(std::slice::from_ref(minion)).is_ok(), || {
+                "what recurs on a minion is for its operators, or a rule in external_auth".into()
+            }),
+            Entity::Group(name) => self.may_manage(Thing::Group { org, name }).map_err(|_| {
+                Refusal::new(
+                    "what recurs on a group is for its admins, for admins of its organisation and for server admins",
+                )
+            }),
+            Entity::Organisation(org) => allow(self.org_admin && self.org == org, || {
+                "what recurs on an organisation is for its admins and for server admins".into()
+            }),
+            Entity::Target => allow(self.org_admin && self.org == org, || {
+                "what recurs on a target is for admins of the organisation and for server admins".into()
+            }),
+        }
+    }
+
     fn may_manage(&self, thing: Thing<'_>) -> Result<(), Refusal> {
         let is_his = |org: &str| self.org_admin && self.org == org;
         let is_his_group = |org: &str, name: &str| self.org == org && (self.every_group || self.groups.contains(name));
@@ -245,6 +273,16 @@ impl Rights {
             }),
             Thing::Minion(minion) => allow(self.administers.sees(minion), || {
                 "a minion is managed by admins of its organisation and by server admins".into()
+            }),
+            Thing::Chain { org, owner } => allow(self.owns_chain(org, owner), || {
+                "a chain is changed by its owner, by admins of its organisation and by server admins".into()
+            }),
+            Thing::States { org } => {
+                allow(is_his(org), || "states are kept by admins of their organisation and by server admins".into())
+            }
+            Thing::Recurring { org, entity } => self.may_recur(org, entity),
+            Thing::Windows { org } => allow(is_his(org), || {
+                "maintenance windows are set up by admins of their organisation and by server admins".into()
             }),
             // Only the token in use stands between somebody and what is his.
             Thing::Own => Ok(()),

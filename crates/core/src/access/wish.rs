@@ -52,6 +52,15 @@ pub enum Wish<'a> {
     Hook,
     /// Look at the server itself: how it is doing, its numbers, its audit log
     Inspect,
+    /// See a chain, and copy or launch it. What its steps do where is asked for with [`Wish::Call`]
+    UseChain {
+        /// Its organisation
+        org: &'a str,
+        /// Who made it
+        owner: &'a str,
+        /// Whether it is for others of the organisation as well
+        shared: bool,
+    },
     /// Change how things are set up
     Manage(Thing<'a>),
 }
@@ -79,8 +88,45 @@ pub enum Thing<'a> {
     },
     /// What is kept about a minion
     Minion(&'a MinionId),
+    /// A chain of actions
+    Chain {
+        /// Its organisation
+        org: &'a str,
+        /// Who made it
+        owner: &'a str,
+    },
+    /// The states that an organisation keeps on the server, and whom they are assigned to
+    States {
+        /// The organisation
+        org: &'a str,
+    },
+    /// What is done again and again
+    Recurring {
+        /// Its organisation
+        org: &'a str,
+        /// What it is done on
+        entity: Entity<'a>,
+    },
+    /// The maintenance windows of an organisation: calendars, schedules, and whom they are assigned to
+    Windows {
+        /// The organisation
+        org: &'a str,
+    },
     /// What is one's own: password, tokens, webhooks
     Own,
+}
+
+/// What a recurring action is done on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entity<'a> {
+    /// One minion
+    Minion(&'a MinionId),
+    /// The minions of this group of the organisation, as they are each time
+    Group(&'a str),
+    /// The minions of this organisation, as they are each time
+    Organisation(&'a str),
+    /// The minions of a target, as they are each time
+    Target,
 }
 
 /// A no: one sentence that says what is missing.
@@ -95,10 +141,12 @@ impl Wish<'_> {
     /// How much it needs, whoever wishes it: the scope of a token is asked for this.
     pub(super) fn class(&self) -> Class {
         match self {
-            Self::See(_) | Self::Inspect => Class::Read,
+            Self::See(_) | Self::Inspect | Self::UseChain { .. } => Class::Read,
             Self::Call { .. } | Self::Operate(_) | Self::SeePillar(_) | Self::Hook => Class::Operate,
             Self::Runner(call) => runner_call_class(call),
             Self::Wheel(call) => wheel_class(call.fun),
+            // Tools of whoever operates minions.
+            Self::Manage(Thing::Chain { .. } | Thing::Recurring { .. }) => Class::Operate,
             Self::DecideKey(_) | Self::Fire | Self::Manage(_) => Class::Admin,
         }
     }

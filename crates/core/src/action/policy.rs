@@ -30,6 +30,12 @@ pub struct Policy {
     pub ack: Option<bool>,
     /// Whether somebody waits for it: it does not queue behind large actions
     pub interactive: bool,
+    /// What happens outside of a maintenance window
+    #[serde(skip_serializing_if = "is_default")]
+    pub window: WindowRule,
+    /// For what reason maintenance windows are not asked; nothing: they are
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub override_window: Option<String>,
 }
 
 /// What happens where the minion is not there.
@@ -49,6 +55,17 @@ pub enum Offline {
     },
     /// It waits until the minion is back, or until its deadline
     Hold,
+}
+
+/// What happens outside of a maintenance window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowRule {
+    /// It waits for the next one
+    #[default]
+    Hold,
+    /// It fails
+    Fail,
 }
 
 /// What is tried again.
@@ -198,6 +215,10 @@ impl std::fmt::Display for Size {
     }
 }
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Durations as seconds, with a fraction where there is one.
 mod seconds {
     use serde::{Deserialize, Deserializer, Serializer};
@@ -254,12 +275,19 @@ mod tests {
     }
 
     #[test]
+    fn windows_are_not_mentioned_where_their_rules_are_the_default() {
+        let text = serde_json::to_string(&Policy::default()).unwrap();
+        assert!(!text.contains("window"), "{text}");
+    }
+
+    #[test]
     fn every_rule_reads_back() {
         let text = r#"{"offline":{"retry":{"tries":3,"every":300.0}},"retry":{"attempts":5,"when":"always","backoff":{"first":1.0,"most":60.0}},
             "job_timeout":90.5,"batch":{"size":{"percent":10},"wait":2.0},"budget":{"failures":{"count":3},"then":"stop"},
-            "waves":[{"size":{"count":1},"soak":60.0},{"size":{"percent":100}}],"ack":false,"interactive":true}"#;
+            "waves":[{"size":{"count":1},"soak":60.0},{"size":{"percent":100}}],"ack":false,"interactive":true,"window":"fail","override_window":"a disk burns"}"#;
         let policy: Policy = serde_json::from_str(text).unwrap();
         assert_eq!(policy.job_timeout, Some(Duration::from_millis(90_500)));
+        assert_eq!((policy.window, policy.override_window.as_deref()), (WindowRule::Fail, Some("a disk burns")));
         let again: Policy = serde_json::from_str(&serde_json::to_string(&policy).unwrap()).unwrap();
         assert_eq!(again, policy);
     }
@@ -271,6 +299,7 @@ mod tests {
             r#"{"job_timeout":-1.0}"#,
             r#"{"job_timeout":1e300}"#,
             r#"{"offline":"sometimes"}"#,
+            r#"{"window":"sometimes"}"#,
         ] {
             assert!(serde_json::from_str::<Policy>(bad).is_err(), "{bad}");
         }

@@ -58,13 +58,13 @@ pub struct Call {
     pub kwarg: Map,
 }
 
-/// An action as a step of a chain.
+/// What shows that an action which restarts the agent took effect, asked of the agent that is back.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChainStep {
-    /// What is done
+pub struct Expected {
+    /// What is asked
     pub call: Call,
-    /// What goes down with it, so that the steps after it must wait in the next chunk
-    pub restarts: Restarts,
+    /// What must be answered
+    pub expect: Value,
 }
 
 /// What is restarted by an action.
@@ -139,9 +139,10 @@ pub trait ActionType: Debug + Send + Sync {
         self.call(params)
     }
 
-    /// What it is in a chain.
-    fn chain_step(&self, params: &Map) -> Result<ChainStep, BadParams> {
-        Ok(ChainStep { call: self.compile(params)?, restarts: self.restarts(params) })
+    /// What shows afterwards that it took effect, where its own return may be lost with the agent.
+    fn check_after(&self, params: &Map) -> Option<Expected> {
+        let ping = || Expected { call: Call::named("test.ping", []), expect: true.into() };
+        (self.restarts(params) == Restarts::Agent).then(ping)
     }
 
     /// Judges what came back: the whole load, with `return`, `retcode` and `success`.

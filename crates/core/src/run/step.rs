@@ -60,6 +60,12 @@ pub enum Input {
     Stopped,
     /// An earlier step failed
     Prerequisite,
+    /// No earlier step failed, and it is for when one does
+    NotNeeded,
+    /// It cannot be done on this minion
+    Refused,
+    /// Its maintenance window is closed, and it is not to wait for the next
+    OutsideWindow,
     /// Somebody does not want it any more
     Cancel,
     /// Too many others failed
@@ -147,6 +153,9 @@ fn queued(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> Outc
         Input::Deadline if run.waiting_for == Some(WaitingFor::Offline) => end(run, RunState::Failed, Reason::Offline),
         Input::Deadline => end(run, RunState::Failed, Reason::Expired),
         Input::Prerequisite if !was_sent => end(run, RunState::Failed, Reason::Prerequisite),
+        Input::NotNeeded if !was_sent => end(run, RunState::Cancelled, Reason::NotNeeded),
+        Input::Refused if !was_sent => end(run, RunState::Failed, Reason::Refused),
+        Input::OutsideWindow if !was_sent => end(run, RunState::Failed, Reason::Window),
         // Sent once and waiting to be sent again: nobody knows that it never starts.
         Input::Cancel | Input::Budget if was_sent => Outcome::Refused(Refusal::Sent),
         Input::Cancel => end(run, RunState::Cancelled, Reason::Cancelled),
@@ -163,7 +172,10 @@ fn queued(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> Outc
         | Input::Gone
         | Input::TimedOut
         | Input::Stopped
-        | Input::Prerequisite => Outcome::Nothing,
+        | Input::Prerequisite
+        | Input::NotNeeded
+        | Input::Refused
+        | Input::OutsideWindow => Outcome::Nothing,
     }
 }
 
@@ -191,7 +203,10 @@ fn sent(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> Outcom
         | Input::Accepted(_)
         | Input::Unreachable
         | Input::Wait(..)
-        | Input::Prerequisite => Outcome::Nothing,
+        | Input::Prerequisite
+        | Input::NotNeeded
+        | Input::Refused
+        | Input::OutsideWindow => Outcome::Nothing,
     }
 }
 
@@ -215,7 +230,10 @@ fn picked_up(run: &Standing, input: Input, policy: &Policy, now: Timestamp) -> O
         | Input::Wait(..)
         | Input::Redeliver
         | Input::NotDelivered(_)
-        | Input::Prerequisite => Outcome::Nothing,
+        | Input::Prerequisite
+        | Input::NotNeeded
+        | Input::Refused
+        | Input::OutsideWindow => Outcome::Nothing,
     }
 }
 
@@ -251,7 +269,10 @@ fn ended(run: &Standing, input: Input, now: Timestamp) -> Outcome {
         | Input::Deadline
         | Input::TimedOut
         | Input::Stopped
-        | Input::Prerequisite => Outcome::Nothing,
+        | Input::Prerequisite
+        | Input::NotNeeded
+        | Input::Refused
+        | Input::OutsideWindow => Outcome::Nothing,
     }
 }
 

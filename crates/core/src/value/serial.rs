@@ -48,13 +48,26 @@ impl Serialize for Value {
             Self::Float(float) => out.serialize_f64(*float),
             Self::Text(_) | Self::Bytes(_) | Self::Ext(..) => out.serialize_str(&self.key_text()),
             Self::List(items) => out.collect_seq(items),
-            Self::Map(map) => {
-                let mut entries = out.serialize_map(Some(map.len()))?;
-                for (key, value) in map {
-                    entries.serialize_entry(&key.key_text(), value)?;
-                }
-                entries.end()
-            }
+            Self::Map(map) => map.serialize(out),
+        }
+    }
+}
+
+impl Serialize for Map {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let mut entries = out.serialize_map(Some(self.len()))?;
+        for (key, value) in self {
+            entries.serialize_entry(&key.key_text(), value)?;
+        }
+        entries.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Map {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match Value::deserialize(from)? {
+            Value::Map(map) => Ok(map),
+            _ => Err(serde::de::Error::custom("a map is expected")),
         }
     }
 }
@@ -141,6 +154,13 @@ mod tests {
         let value: Value = serde_json::from_str(text).unwrap();
         assert!(value.is_json_exact());
         assert_eq!(serde_json::to_string(&value).unwrap(), text);
+    }
+
+    #[test]
+    fn only_a_map_is_read_as_a_map() {
+        let map: Map = serde_json::from_str(r#"{"b":1,"a":2}"#).unwrap();
+        assert_eq!(serde_json::to_string(&map).unwrap(), r#"{"b":1,"a":2}"#);
+        assert!(serde_json::from_str::<Map>("[1]").is_err() && serde_json::from_str::<Map>("null").is_err());
     }
 
     #[test]

@@ -55,6 +55,9 @@ pub(super) struct Step {
     pub(super) repeatable: bool,
     #[serde(default)]
     pub(super) after: After,
+    /// What a check must return; none: anything will do
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expect: Option<Value>,
     #[serde(default)]
     pub(super) record: Record,
 }
@@ -269,6 +272,9 @@ pub(super) fn read_steps(value: &Value) -> Result<Vec<Step>, String> {
         if step.kwarg.as_map().is_none() {
             return Err(format!("step {id}: kwarg must be a map"));
         }
+        if step.expect.is_some() && step.kind != Kind::Check {
+            return Err(format!("step {id}: only a check has an expectation"));
+        }
         if let Some(last) = steps.last().filter(|last| matches!(last.kind, Kind::Reboot | Kind::Update)) {
             return Err(format!("a chunk ends with its reboot or update: {}", last.id));
         }
@@ -383,6 +389,8 @@ mod tests {
         assert!(refused(r#"[{"id":"a","fun":"x.y","kwarg":[1]}]"#).contains("kwarg must be a map"));
         assert!(refused(r#"[{"id":"a","fun":"x.y"},{"id":"a","fun":"x.y"}]"#).contains("id of its own"));
         assert!(refused(r#"[{"id":"a","fun":"saltern_chain.start"}]"#).contains("outside"));
+        let expecting = refused(r#"[{"id":"a","fun":"x.y","kind":"call","expect":1}]"#);
+        assert_eq!(expecting, "step a: only a check has an expectation");
         let reboot_first = r#"[{"id":"a","kind":"reboot","fun":"x.y"},{"id":"b","fun":"x.y"}]"#;
         assert_eq!(refused(reboot_first), "a chunk ends with its reboot or update: a");
     }

@@ -17,6 +17,9 @@ use tokio::sync::mpsc;
 const KEPT: usize = 16 << 20;
 const TOLD: usize = 1 << 20;
 
+/// Largest part of a result that is shown beside what was expected of it, in characters of JSON.
+const SHORT: usize = 200;
+
 /// Levels of lists and maps that are kept as such: JSON that is deeper could not be read back.
 const DEEPEST: usize = 64;
 
@@ -103,7 +106,10 @@ async fn call(context: &Context, step: &Step) -> Outcome {
 
 /// The record of a step whose function has answered.
 fn ended(step: &Step, outcome: Outcome) -> Record {
-    let Outcome { value, retcode } = outcome;
+    let Outcome { value, retcode } = match difference(step, &outcome) {
+        Some(text) => Outcome { value: text.into(), retcode: 1 },
+        None => outcome,
+    };
     let (ret, cut) = within(value, KEPT);
     let record = Record { ret: Some(ret), cut, ..step.record.clone() };
     match (retcode, step.kind) {
@@ -113,6 +119,24 @@ fn ended(step: &Step, outcome: Outcome) -> Record {
             let state = if retcode == 0 { StepState::Done } else { StepState::Failed };
             Record { state, retcode: Some(retcode), ended: Some(now()), ..record }
         }
+    }
+}
+
+/// What is wrong with what a check returned; none if it is what was expected, or nothing was. Compared as JSON, which is
+/// what is kept of it.
+fn difference(step: &Step, outcome: &Outcome) -> Option<String> {
+    let wanted = step.expect.as_ref().filter(|_| outcome.retcode == 0)?;
+    let json = |value: &Value| serde_json::to_value(value).unwrap_or_default();
+    let (gave, wanted) = (json(&outcome.value), json(wanted));
+    let differs = || format!("not updated: {} gave {}, wanted {}", step.fun, short(&gave), short(&wanted));
+    (gave != wanted).then(differs)
+}
+
+fn short(json: &serde_json::Value) -> String {
+    let text = json.to_string();
+    match text.char_indices().nth(SHORT) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text,
     }
 }
 
@@ -159,11 +183,17 @@ impl Progress {
     fn tell(&mut self, chunk: &Chunk, step: &Step) {
         let Some((queue, id, jid)) = &self.queue else { return };
         self.number += 1;
-        let mut data = Map::with_capacity(7);
+        let mut data = Map::with_capacity(9);
         data.push("launch", chunk.launch.as_str());
         data.push("chunk", chunk.chunk);
         data.push("step", step.id.as_str());
         data.push("state", step.record.state.word());
+        // An event may be late: when it was is told with it.
+        for (name, at) in [("started", &step.record.started), ("ended", &step.record.ended)] {
+            if let Some(at) = at {
+                data.push(name, at.as_str());
+            }
+        }
         if let (Some(ret), Some(retcode)) = (&step.record.ret, step.record.retcode) {
             let (ret, cut) = within(ret.clone(), TOLD);
             data.push("ret", ret);

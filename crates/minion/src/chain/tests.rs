@@ -190,6 +190,40 @@ async fn after_an_update_that_killed_the_agent_the_next_chunk_checks() {
 }
 
 #[tokio::test]
+async fn a_check_fails_if_it_does_not_return_what_is_expected() {
+    let machine = Machine::new();
+    let check = |gives: Json, wants: Json| json!([{ "id": "c", "kind": "check", "fun": "test.echo", "arg": [gives], "expect": wants }]);
+    let cases = [
+        (json!("3008.3"), json!("3008.3"), None),
+        (json!({ "b": [1], "a": null }), json!({ "a": null, "b": [1] }), None),
+        (json!("3006.1"), json!("3008.3"), Some("not updated: test.echo gave \"3006.1\", wanted \"3008.3\"")),
+        (json!(1), json!(true), Some("not updated: test.echo gave 1, wanted true")),
+        (json!("anything"), Json::Null, None),
+    ];
+    for (launch, (gives, wants, differs)) in cases.into_iter().enumerate() {
+        let answer = machine.start(&launch.to_string(), 1, check(gives.clone(), wants)).await;
+        let step = &answer["steps"]["c"];
+        let expected = match differs {
+            Some(text) => (json!("failed"), json!(text), json!(1)),
+            None => (json!("done"), gives, json!(0)),
+        };
+        assert_eq!((step["state"].clone(), step["ret"].clone(), step["retcode"].clone()), expected);
+    }
+    let long = machine.start("long", 1, check(json!("ä".repeat(300)), json!(""))).await;
+    let text = long["steps"]["c"]["ret"].as_str().unwrap();
+    assert_eq!(text, format!("not updated: test.echo gave \"{}..., wanted \"\"", "ä".repeat(199)));
+}
+
+#[tokio::test]
+async fn a_check_that_fails_by_itself_says_why() {
+    let machine = Machine::new();
+    let check = with(with(failing("c"), "kind", json!("check")), "expect", json!(true));
+    let answer = machine.start("7", 1, json!([check, machine.note("b")])).await;
+    assert_eq!(states(&answer), "failed c:failed b:skipped");
+    assert!(!answer["steps"]["c"]["ret"].as_str().unwrap().contains("not updated"), "{answer}");
+}
+
+#[tokio::test]
 async fn an_interrupted_step_ends_the_chain_unless_it_may_be_repeated() {
     let machine = Machine::new();
     machine.left_behind(json!([machine.note("a"), machine.note("b")]), 1);

@@ -42,7 +42,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
               launch\n    id of the launch\n\
               chunk\n    its number, from 1\n\
               steps\n    list of maps: id, kind (call, check, reboot, update), fun, arg, kwarg, repeatable (may be run again if it \
-              is interrupted), after (ok, failed, always)\n\
+              is interrupted), after (ok, failed, always), expect (what a check must return; none: anything will do)\n\
               options\n    failed: a step before this chunk has failed\n\n\
               CLI Example:\n\n    saltern run '*' saltern_chain.start 17 1 '[{\"id\": \"a\", \"fun\": \"test.ping\"}]'\n",
         run: |call| {

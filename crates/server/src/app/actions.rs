@@ -38,6 +38,8 @@ pub struct ActionRequest {
     pub ret: String,
     /// Whether it begins paused
     pub paused: bool,
+    /// Where a minion's maintenance window is closed when it is due: started when that opens, in place of a refusal
+    pub in_window: bool,
 }
 
 /// What is to be done.
@@ -137,7 +139,7 @@ impl App {
     }
 
     /// An action with the counts of those runs that the caller sees; nothing if he sees none.
-    async fn as_seen(&self, caller: &Caller, mut action: Action) -> Result<Option<Action>, Error> {
+    pub(super) async fn as_seen(&self, caller: &Caller, mut action: Action) -> Result<Option<Action>, Error> {
         if *caller.sight() == Sight::All {
             return Ok(Some(action));
         }
@@ -244,6 +246,7 @@ impl App {
         }
         let mut done = Vec::with_capacity(actions.len());
         for action in &actions {
+            refuse_step(action)?;
             let minions = self.operable(caller, action, minions, verb).await?;
             done.push(self.master.act(caller, action, minions, verb).await?);
         }
@@ -341,7 +344,21 @@ fn read(caller: &Caller, request: ActionRequest, door: Door) -> Result<Request, 
         metadata: request.metadata,
         ret: request.ret,
         paused: request.paused,
+        launch: None,
+        recurs: None,
+        in_window: request.in_window,
+        dues: std::collections::BTreeMap::new(),
     })
+}
+
+/// What belongs to a launch is changed with it: a step alone would leave its minions with a plan that nobody follows.
+fn refuse_step(action: &Action) -> Result<(), Error> {
+    let Some(launch) = action.new.launch else { return Ok(()) };
+    let what = action.new.step.map_or_else(|| "a part".to_owned(), |step| format!("step {step}"));
+    Err(Error::Conflict(format!(
+        "action {} is {what} of launch {launch}; use `saltern chain cancel {launch}` or `saltern chain stop {launch}`",
+        action.id
+    )))
 }
 
 /// A decision without the checks that tell of minions whom not everybody sees.

@@ -83,6 +83,7 @@ impl App {
             metadata: None,
             ret: String::new(),
             paused: false,
+            in_window: false,
         };
         let accepted = self.submit(caller, request, Door::Action).await?;
         let Some(jid) = accepted.jid else {

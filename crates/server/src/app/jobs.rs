@@ -34,6 +34,8 @@ pub struct RunRequest {
     pub metadata: Option<Map>,
     /// Returners that minions call themselves
     pub ret: String,
+    /// Where a minion's maintenance window is closed when it is due: started when that opens, in place of a refusal
+    pub in_window: bool,
 }
 
 /// An action that was accepted: it is in the database, and stays there whatever happens next.
@@ -238,12 +240,16 @@ fn request(request: RunRequest) -> Result<ActionRequest, Error> {
         target: request.target,
         name: None,
         // Somebody waits for it, so it does not queue behind large actions.
-        policy: Policy { interactive: request.policy.batch.is_none() && request.due.is_none(), ..request.policy },
+        policy: Policy {
+            interactive: request.policy.batch.is_none() && request.due.is_none() && !request.in_window,
+            ..request.policy
+        },
         due: request.due,
         deadline: request.deadline,
         metadata: request.metadata,
         ret: request.ret,
         paused: false,
+        in_window: request.in_window,
     })
 }
 

@@ -51,7 +51,7 @@ impl App {
         match self.master.store.delete_organisation(name.to_owned(), expected, audit).await? {
             Written::Exists => {
                 return Err(Error::Conflict(format!(
-                    "users, groups or minions belong to {name:?}; move or delete them first"
+                    "users, groups, states or minions belong to {name:?}; move or delete them first"
                 )));
             }
             other => written_or(other, "organisation", name)?,

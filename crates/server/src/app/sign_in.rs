@@ -74,10 +74,11 @@ impl App {
         let rights = master.rights(&person).await?;
         Ok(Session {
             caller: Caller {
-                who: person.name,
+                who: person.name.clone(),
                 origin: origin.to_owned(),
                 rights: Arc::new(rights),
                 token: Some(secret.into()),
+                person: Some(person),
             },
             token_id: token.id.clone(),
             kind: token.kind,
@@ -117,7 +118,8 @@ impl App {
     pub async fn caller_of(&self, identity: &Identity, origin: &str) -> Result<Caller, Error> {
         let Identity { user, auth, groups } = identity.clone();
         let person = Person { name: user, auth, groups, scope: Scope::All };
-        Ok(Caller::with_rights(origin, self.master.rights(&person).await?))
+        let caller = Caller::with_rights(origin, self.master.rights(&person).await?);
+        Ok(Caller { person: Some(person), ..caller })
     }
 
     /// Makes a session for somebody who was vouched for.

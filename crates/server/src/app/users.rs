@@ -5,10 +5,11 @@
 use super::organisations::{check_name, short, written_or};
 use super::sign_in::LOCAL;
 use super::{App, Caller};
+use crate::engine::{handed_over, kept_owner};
 use crate::{Error, clock};
 use saltern_core::access::{Grant, Role, Thing, Wish};
 use saltern_core::time::Timestamp;
-use saltern_store::User;
+use saltern_store::{Heir, User};
 
 /// A user, without his password.
 #[derive(Clone, Debug)]
@@ -127,9 +128,25 @@ impl App {
         check_rank(caller, &known)?;
         self.check_rules(caller, &known)?;
         let audit = caller.audit("user.delete", name, serde_json::json!({}));
-        let written = self.master.store.delete_user(name.to_owned(), Some(expected), audit).await?;
+        let heir = self.heir_of(caller, name)?;
+        let orphans = if heir.is_none() { self.owned_by(name).await? } else { Vec::new() };
+        let written = self.master.store.delete_user(name.to_owned(), Some(expected), heir, audit).await?;
         written_or(written, "user", name)?;
+        self.tell_orphans(name, &orphans).await?;
         self.people_changed().await
+    }
+
+    /// Who takes over what somebody has made to recur: whoever removes him. Who removes himself leaves it to nobody.
+    fn heir_of(&self, caller: &Caller, name: &str) -> Result<Option<Heir>, Error> {
+        if caller.who == name {
+            return Ok(None);
+        }
+        let (from, to) = (name.to_owned(), caller.who.clone());
+        Ok(Some(Heir {
+            owner: caller.who.clone(),
+            person: kept_owner(caller)?,
+            events: Box::new(move |ids| vec![handed_over(ids, &from, Some(&to), clock::now())]),
+        }))
     }
 
     fn known_user(&self, caller: &Caller, name: &str) -> Result<User, Error> {

@@ -342,9 +342,9 @@ fn why(standing: Standing, member: Option<&Member>) -> Why {
         Some(Reason::NotDelivered) => return Why::NotDelivered,
         Some(Reason::TimedOut) => return Why::TimedOut,
         Some(Reason::Stopped) => return Why::Stopped,
-        Some(Reason::Cancelled | Reason::Budget) => return Why::Cancelled,
-        Some(Reason::Expired) => return Why::Expired,
-        Some(Reason::FailedByHand | Reason::Prerequisite) => return Why::FailedByHand,
+        Some(Reason::Cancelled | Reason::Budget | Reason::NotNeeded) => return Why::Cancelled,
+        Some(Reason::Expired | Reason::Window) => return Why::Expired,
+        Some(Reason::FailedByHand | Reason::Prerequisite | Reason::Refused) => return Why::FailedByHand,
     }
     match (standing, facts.presence) {
         (Standing { acked: Some(_), gone: true, .. }, _) => Why::Gone,

@@ -53,22 +53,26 @@ impl Master {
     }
 
     async fn begin(self: &Arc<Self>, admitted: Admitted, note: impl FnOnce(ActionId)) -> Result<Accepted, Error> {
-        let Admitted { request, call, members, missing, decision, due, deadline, now, .. } = admitted;
+        let Admitted { request, call, members, missing, decision, due, deadline, moved, now, .. } = admitted;
+        self.audit_override(&request, members.len()).await?;
         let internal = request.is_house();
         let interactive = request.policy.interactive;
         let is_due = due <= now && !request.paused;
         let minions: Vec<MinionId> = members.iter().map(|member| member.id.clone()).collect();
+        let due_of = |minion: &MinionId| request.dues.get(minion).copied().unwrap_or(due);
+        let overridden = request.policy.override_window.is_some();
 
         // Who may start at once. Places are taken before the commit and given back if it fails.
         let ready = |member: &&Arc<Member>| {
             is_due
+                && due_of(&member.id) <= now
                 // The house asks those who are away, too: that is how it hears of them again.
                 && (internal || self.is_there(member))
                 && !self.engine.is_elsewhere(&member.id)
                 && (internal || !self.is_on_its_way(member, now))
                 // A reboot is proven by another boot id, so the present one has to be known.
                 && !(request.ends_by_boot() && member.facts().current_boot().is_none())
-                && self.windows.opening(&member.id, request.is_restricted(), now) == Opening::Open
+                && self.windows.opening_by(&member.id, request.is_restricted(), overridden, now) == Opening::Open
         };
         let candidates: Vec<&Arc<Member>> = members.iter().filter(ready).collect();
         let progress = Progress {
@@ -95,11 +99,16 @@ impl Master {
         let starting: BTreeSet<&MinionId> = candidates.iter().take(granted).map(|member| &member.id).collect();
         let runs = minions.iter().map(|minion| {
             let starts = starting.contains(minion);
+            let held_by = match due_of(minion) > now {
+                true if moved.contains(minion) => WaitingFor::Window,
+                true => WaitingFor::Due,
+                false => held_by,
+            };
             NewRun {
                 minion: minion.clone(),
                 state: if starts { RunState::Sent } else { RunState::Queued },
                 waiting_for: (!starts).then_some(held_by),
-                due: (!starts).then_some(due),
+                due: (!starts).then_some(due_of(minion)),
             }
         });
         let runs: Vec<NewRun> = runs.collect();
@@ -123,8 +132,11 @@ impl Master {
             decision: serde_json::to_string(&decision).unwrap_or_default(),
             metadata: request.metadata.clone().map(|metadata| json(&Value::Map(metadata))),
             ret: request.ret.clone(),
-            internal,
-            late: false,
+            internal: !request.is_listed(),
+            late: request.fire().is_some_and(|fire| fire.slot.late),
+            launch: request.launch,
+            step: None,
+            recurring: request.recurs.as_ref().map(|recurs| recurs.id),
         };
         let stored = self.store_new(&request, &call, &new, &minions, &missing, &runs, is_due, now).await;
         let (action, jid) = match stored {
@@ -199,6 +211,7 @@ impl Master {
                     subject: jid.map_or_else(|| new.name.clone(), |jid| jid.to_string()),
                     detail: serde_json::json!({ "fun": new.fun, "minions": minions.len() }).to_string(),
                 }),
+                fire: request.fire().map(|fire| fire.slot.clone()),
             };
             match self.store.create(work).await {
                 Ok(action) => return Ok((action, jid)),
@@ -223,7 +236,7 @@ fn announcement(
         let work = Work::new(ActionId(0), new, request, call.clone(), minions.len(), Some(jid));
         deliver::announce(&work, jid, minions, missing, new.created)
     });
-    let (new, minions) = (new.clone(), minions.len());
+    let (new, minions, fire) = (new.clone(), minions.len(), request.fire().cloned());
     Box::new(move |id| {
         let mut events: Vec<NewEvent> = told.iter().cloned().collect();
         if !new.internal {
@@ -239,6 +252,7 @@ fn announcement(
             ]);
             events.push(tell::action(id, "new", body, new.created));
         }
+        events.extend(fire.iter().map(|fire| fire.fired(("action", id.0), minions, new.created)));
         events
     })
 }

@@ -4,17 +4,18 @@
 //! housekeeping) makes a [`Request`] and names its [`Door`]. Only [`Master::admit_action`] makes an [`Admitted`], and only an
 //! `Admitted` can be stored and published.
 
-use super::window::Opening;
+use super::recurring::Fire;
 use crate::master::{Master, Member};
 use crate::{Error, clock};
 use saltern_core::access::{Invocation, Rights, Wish};
 use saltern_core::action::Policy;
 use saltern_core::action::types::{self, ActionType, Call, Ends};
-use saltern_core::ids::MinionId;
+use saltern_core::ids::{LaunchId, MinionId, RecurringId};
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
 use saltern_core::value::{Map, Value};
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,13 +31,18 @@ pub enum Door {
     SaltApi,
     /// A minion's `publish.publish`
     Peer,
+    /// A step of a chain that is launched, and what carries it
+    Chain,
+    /// What recurs, at its time or at once
+    Recurring,
     /// The server's own housekeeping
     House,
 }
 
 impl Door {
     /// Every way in.
-    pub const ALL: [Self; 5] = [Self::Run, Self::Action, Self::SaltApi, Self::Peer, Self::House];
+    pub const ALL: [Self; 7] =
+        [Self::Run, Self::Action, Self::SaltApi, Self::Peer, Self::Chain, Self::Recurring, Self::House];
 }
 
 /// What somebody wants done.
@@ -60,6 +66,22 @@ pub(crate) struct Request {
     pub(crate) ret: String,
     /// Begin paused
     pub(crate) paused: bool,
+    /// The launch that it carries a part of
+    pub(crate) launch: Option<LaunchId>,
+    /// The recurring action that it is one time of
+    pub(crate) recurs: Option<Recurs>,
+    /// Where a minion's window is closed when it is due: due when that opens, in place of a refusal
+    pub(crate) in_window: bool,
+    /// Minions whose runs are due at a time of their own
+    pub(crate) dues: BTreeMap<MinionId, Timestamp>,
+}
+
+/// One time of a recurring action.
+#[derive(Clone, Debug)]
+pub(crate) struct Recurs {
+    pub(crate) id: RecurringId,
+    /// The planned instant that is accounted for with it; nothing: somebody wanted it at once
+    pub(crate) fire: Option<Fire>,
 }
 
 /// What was decided, and why. Stored with the action.
@@ -91,6 +113,8 @@ pub(super) struct Admitted {
     pub(super) decision: Decision,
     pub(super) due: Timestamp,
     pub(super) deadline: Timestamp,
+    /// Minions whose runs wait for their windows
+    pub(super) moved: BTreeSet<MinionId>,
     pub(super) now: Timestamp,
     /// Only [`Master::admit_action`] makes one
     _door: (),
@@ -120,7 +144,21 @@ impl Request {
             metadata: None,
             ret: String::new(),
             paused: false,
+            launch: None,
+            recurs: None,
+            in_window: false,
+            dues: BTreeMap::new(),
         }
+    }
+
+    /// Whether people see it in lists: not what the server does for itself, nor what only carries steps of a chain.
+    pub(super) fn is_listed(&self) -> bool {
+        !self.is_house() && self.launch.is_none()
+    }
+
+    /// The planned instant that it accounts for.
+    pub(super) fn fire(&self) -> Option<&Fire> {
+        self.recurs.as_ref().and_then(|recurs| recurs.fire.as_ref())
     }
 
     pub(super) fn is_house(&self) -> bool {
@@ -139,7 +177,7 @@ impl Request {
 
 impl Master {
     /// Decides whether a request may be carried out, and on whom.
-    pub(super) async fn admit_action(self: &Arc<Self>, request: Request) -> Result<Admitted, Error> {
+    pub(super) async fn admit_action(self: &Arc<Self>, mut request: Request) -> Result<Admitted, Error> {
         let now = clock::now();
         let mut checks = Vec::new();
         let mut found = |what, found: String| checks.push(Check { what, found });
@@ -179,16 +217,18 @@ impl Master {
         if due > now.plus(FURTHEST) {
             return Err(Error::Invalid("the due time is more than ten years away".into()));
         }
-        let deadline = due.max(now).plus(request.deadline.unwrap_or(self.config.job_deadline));
-        if !request.is_house() {
-            let restricted = request.is_restricted();
-            let is_held = |member: &&Arc<Member>| self.windows.opening(&member.id, restricted, due) != Opening::Open;
-            let held: Vec<&MinionId> = seen.iter().filter(is_held).map(|member| &member.id).collect();
-            let open = seen.len() - held.len();
-            found("window", format!("{open} minions may start when it is due, {} wait", held.len()));
+        let fitted = self.fit_windows(&mut request, &seen, due).await?;
+        if let Some(fits) = fitted.found {
+            found("window", fits);
         }
+        let dues = || seen.iter().map(|member| request.dues.get(&member.id).copied().unwrap_or(due));
+        let last = dues().max().unwrap_or(due);
+        let deadline = last.max(now).plus(request.deadline.unwrap_or(self.config.job_deadline));
+        // Where each has a time of its own, it begins with the first.
+        let due = dues().min().unwrap_or(due);
+        let moved = fitted.moved;
         let decision = Decision { door: request.door, at: now.rfc3339(), checks };
-        Ok(Admitted { request, call, members: seen, missing, decision, due, deadline, now, _door: () })
+        Ok(Admitted { request, call, members: seen, missing, decision, due, deadline, moved, now, _door: () })
     }
 }
 

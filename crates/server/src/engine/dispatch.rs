@@ -17,7 +17,7 @@ use saltern_core::action::OverBudget;
 use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::run::{Input, RunState, WaitingFor};
 use saltern_core::time::Timestamp;
-use saltern_store::{AckMethod, Claim, NewEvent, NewJob, Paused, Run, Transition, Verb};
+use saltern_store::{AckMethod, Action, Claim, NewEvent, NewJob, Paused, Run, Transition, Verb};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -218,6 +218,10 @@ impl Master {
         let woken = std::mem::take(&mut *lock(&self.engine.woken));
         for action in woken {
             let Some(row) = self.store.action(action).await? else { continue };
+            // A step of a launch is begun by its minion.
+            if row.new.step.is_some() {
+                continue;
+            }
             if row.counts.queued > 0 && row.paused.is_none() {
                 self.engine.await_turn(&Work::read(&row)?, clock::now());
             } else {
@@ -309,7 +313,7 @@ impl Master {
             return Ok(if rated { Next::At(now.plus(RATED)) } else { Next::Place(now.plus(SWEEP)) });
         }
         let (due, all_seen) = self.due_here(work.id, granted, now).await?;
-        let used = self.start(work, row.jid, due, now).await;
+        let used = self.start(work, &row, due, now).await;
         let spare = granted - used.as_ref().map_or(0, |used| *used);
         self.engine.tracker().unreserve(work.policy.interactive, spare);
         if used? > 0 && now.since(work.due.max(work.created)) > LATE && self.engine.started > work.due && !row.new.late
@@ -348,21 +352,26 @@ impl Master {
     async fn start(
         self: &Arc<Self>,
         work: &Arc<Work>,
-        first: Option<Jid>,
+        row: &Action,
         due: Vec<Run>,
         now: Timestamp,
     ) -> Result<usize, Error> {
         let (mut held, mut unknown_boot) = (Vec::new(), BTreeSet::new());
+        let mut last_window = None;
         // By job id where one is given (sent before), by attempt and by delivery: one publication says one number.
         let mut parts: BTreeMap<(Option<Jid>, u32, u32), Vec<Arc<Member>>> = BTreeMap::new();
         for run in due {
             let again = run.deliveries > 0;
             match self.obstacle(work, &run, now) {
                 Some(input) => {
-                    if matches!(input, Input::Wait(WaitingFor::Facts, _)) {
-                        unknown_boot.insert(run.minion.clone());
+                    let mut message = None;
+                    match input {
+                        Input::Wait(WaitingFor::Facts, _) => drop(unknown_boot.insert(run.minion.clone())),
+                        Input::Wait(WaitingFor::Window, until) => last_window = last_window.max(until),
+                        Input::OutsideWindow => message = Some(self.windows.why_outside(&run.minion, now)),
+                        _ => {}
                     }
-                    held.push(transition(work.id, &run.minion, input, now));
+                    held.push(Transition { message, ..transition(work.id, &run.minion, input, now) });
                 }
                 None => {
                     let Some(member) = self.member(run.minion.as_str()) else { continue };
@@ -371,6 +380,11 @@ impl Master {
                     parts.entry(key).or_default().push(member);
                 }
             }
+        }
+        if let Some(opens) = last_window.filter(|opens| *opens >= row.new.deadline) {
+            // It has as long after its window opens as it had after it was due.
+            let grace = row.new.deadline.since(row.new.due).min(self.config.job_deadline);
+            self.store.extend_deadline(work.id, opens.plus(grace)).await?;
         }
         if !held.is_empty() {
             self.store.transit(held).await?;
@@ -381,7 +395,7 @@ impl Master {
         let mut used = 0;
         for ((known, attempt, delivery), members) in parts {
             let part = Part { known, attempt, delivery, members };
-            used += self.claim_and_send(work, first, part, now).await?;
+            used += self.claim_and_send(work, row.jid, part, now).await?;
         }
         Ok(used)
     }
@@ -389,6 +403,10 @@ impl Master {
     /// What keeps a due run from being sent.
     fn obstacle(self: &Arc<Self>, work: &Work, run: &Run, now: Timestamp) -> Option<Input> {
         let Some(member) = self.member(run.minion.as_str()) else { return Some(Input::Unreachable) };
+        // Before whether it is there: what waits for a window does not fail because the minion is away meanwhile.
+        if let Some(input) = self.outside_window(work, run, now) {
+            return Some(input);
+        }
         if !self.is_there(&member) {
             self.engine.knocks.add(&run.minion, now);
             return Some(Input::Unreachable);
@@ -396,14 +414,30 @@ impl Master {
         if self.is_on_its_way(&member, now) {
             return Some(Input::Wait(WaitingFor::Offline, Some(self.engine.started.plus(RECONNECT))));
         }
-        if let Opening::Closed(until) = self.windows.opening(&run.minion, work.is_restricted(), now) {
-            let look = until.unwrap_or_else(|| now.plus(Duration::from_secs(30)));
-            return Some(Input::Wait(WaitingFor::Window, Some(look)));
-        }
         if work.ends_by_boot() && member.facts().current_boot().is_none() {
             return Some(Input::Wait(WaitingFor::Facts, Some(now.plus(Duration::from_secs(5)))));
         }
         None
+    }
+
+    fn may_change(&self, work: &Work, minion: &MinionId, at: Timestamp) -> bool {
+        self.opening_for(work, minion, at) == Opening::Open
+    }
+
+    fn opening_for(&self, work: &Work, minion: &MinionId, at: Timestamp) -> Opening {
+        self.windows.opening_by(minion, work.is_restricted(), work.policy.override_window.is_some(), at)
+    }
+
+    /// What becomes of a due run whose minion may not be changed now.
+    fn outside_window(&self, work: &Work, run: &Run, now: Timestamp) -> Option<Input> {
+        let Opening::Closed(until) = self.opening_for(work, &run.minion, now) else { return None };
+        // What was sent may have begun, and is not declared failed; nor does a chain fail by what carries it.
+        let may_fail = run.deliveries == 0 && work.launch.is_none();
+        if may_fail && self.windows.fails_outside(&run.minion, &work.policy) {
+            return Some(Input::OutsideWindow);
+        }
+        let look = until.unwrap_or_else(|| now.plus(Duration::from_secs(30)));
+        Some(Input::Wait(WaitingFor::Window, Some(look)))
     }
 
     async fn claim_and_send(
@@ -413,7 +447,13 @@ impl Master {
         part: Part,
         now: Timestamp,
     ) -> Result<usize, Error> {
-        let Part { known, attempt, delivery, members } = part;
+        let Part { known, attempt, delivery, mut members } = part;
+        // Time has passed while others were sent: what is claimed may be sent now. The rest is looked at again.
+        let at = clock::now();
+        members.retain(|member| self.may_change(work, &member.id, at));
+        if members.is_empty() {
+            return Ok(0);
+        }
         let minions: Vec<MinionId> = members.iter().map(|member| member.id.clone()).collect();
         // The first attempts of an action share one job, as one batch of Salt does; every other attempt has one of its own.
         let is_first = known.is_none() && attempt == 1;

@@ -87,14 +87,20 @@ impl Master {
             };
             facts.push(Fact { at: None, what: what.into() });
         }
-        Ok(Some(Explanation {
+        let mut explanation = Explanation {
             action: action.id,
             minion: minion.clone(),
             why: why(action, &run),
             next: next(action, &run, clock::now()),
             facts,
             run,
-        }))
+        };
+        let run = &explanation.run;
+        if (run.state, run.waiting_for) == (RunState::Queued, Some(WaitingFor::Window)) && action.paused.is_none() {
+            explanation.why = self.windows.why_waiting(minion, run.due, clock::now());
+        }
+        self.explain_step(action, &mut explanation).await?;
+        Ok(Some(explanation))
     }
 
     /// What is known in memory of a run in progress.
@@ -141,7 +147,7 @@ fn why(action: &Action, run: &Run) -> String {
         (RunState::Queued, _) if action.paused.is_some() => "it waits because the action is paused".into(),
         (RunState::Queued, Some(what)) => match what {
             WaitingFor::Due => format!("it waits until it is due, {}", action.new.due.rfc3339()),
-            WaitingFor::Window => "it waits until the minion may be changed: a blackout or a maintenance window".into(),
+            WaitingFor::Window => "it waits until the minion may be changed".into(),
             WaitingFor::Offline => "it waits for the minion, which is not connected".into(),
             WaitingFor::Slot => "it waits for a free place: as many as may run at once are running".into(),
             WaitingFor::Rate => "it waits because no more runs may be started this second (start_rate)".into(),
@@ -154,6 +160,8 @@ fn why(action: &Action, run: &Run) -> String {
                 "nothing was heard of it, and it is about to be sent again under the same job id".into()
             }
             WaitingFor::Facts => "it waits until something is known of the minion that has to be known first".into(),
+            WaitingFor::Chain => "it waits for another chain that is under way on this minion".into(),
+            WaitingFor::Barrier => "it waits until the step before has ended on enough minions".into(),
         },
         (RunState::Queued, None) => "it is about to be sent".into(),
         (RunState::Sent, _) => "it was sent, and the minion has not said anything yet".into(),

@@ -1,4 +1,4 @@
-//! Forgets what is old: finished actions with everything that came of them, events, runner calls, dead letters.
+//! Forgets what is old: finished actions and launches with everything that came of them, events, runner calls, dead letters.
 //!
 //! By action and not by row, in small steps with pauses in between, so that nobody else waits for the database long.
 
@@ -63,6 +63,9 @@ impl Master {
                     tokio::time::sleep(PAUSE).await;
                 }
             }
+        }
+        while !stop.is_cancelled() && self.store.purge_launches(oldest, STEP).await? > 0 {
+            tokio::time::sleep(PAUSE).await;
         }
         let (before, keep) = (limit(config.keep_events), most(config.keep_events_count));
         while !stop.is_cancelled() && self.store.purge_events(before, keep, STEP).await? == STEP {

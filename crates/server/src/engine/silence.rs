@@ -50,6 +50,10 @@ pub(crate) enum Question {
     Kill(ActionId, Jid),
     /// Which boot is this? Asked then
     BootId(Timestamp),
+    /// Take the module that runs chains
+    ChainModule,
+    /// Clear what you keep of chains; somebody waits for what each says
+    Clear(tokio::sync::mpsc::Sender<(MinionId, Value)>),
 }
 
 /// What is to be done about the silent.
@@ -216,7 +220,13 @@ impl Master {
     }
 
     /// Asks these minions something, in the background.
-    fn ask(self: &Arc<Self>, minions: BTreeSet<MinionId>, fun: &'static str, arg: Vec<Value>, question: Question) {
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        minions: BTreeSet<MinionId>,
+        fun: &'static str,
+        arg: Vec<Value>,
+        question: Question,
+    ) {
         let master = self.clone();
         self.tasks.spawn(crate::tasks::Kind::Errand, "ask the silent", async move {
             let target = Target::list(minions.iter().map(MinionId::as_str));
@@ -246,7 +256,11 @@ impl Master {
         self.ask(minions, "saltutil.kill_job", vec![jid.into()], Question::Kill(action, jid));
     }
 
-    async fn submit_question(self: &Arc<Self>, request: Request, question: Question) -> Result<ActionId, Error> {
+    pub(super) async fn submit_question(
+        self: &Arc<Self>,
+        request: Request,
+        question: Question,
+    ) -> Result<ActionId, Error> {
         // Noted when it is stored, before it is published: no answer can come earlier.
         let accepted = self.submit_noting(request, |action| {
             lock(&self.engine.questions).insert(action, question.clone());
@@ -289,6 +303,18 @@ impl Master {
                 if let Some(run) = self.engine.tracker().get_mut(action, &member.id).filter(|run| run.jid == jid) {
                     run.strikes = run.strikes.max(CONVINCED);
                     run.asked = None;
+                }
+                Ok(())
+            }
+            Question::Clear(tell) => {
+                // Whoever asked may have gone.
+                tell.try_send((member.id.clone(), answer.clone())).ok();
+                Ok(())
+            }
+            Question::ChainModule => {
+                // An error is a text; whatever was synced is a list.
+                if answer.as_list().is_some() {
+                    self.chain_module_brought(member);
                 }
                 Ok(())
             }

@@ -1,10 +1,10 @@
 //! What the log says of actions and runs: the events that have no Salt name, and those of Salt's batches.
 
 use crate::master::entry;
-use saltern_core::ids::{ActionId, Jid, MinionId};
+use saltern_core::ids::{ActionId, Jid, LaunchId, MinionId};
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
-use saltern_store::{Counts, NewEvent, RunChanged, Teller};
+use saltern_store::{Counts, LaunchCounts, NewEvent, RunChanged, Teller};
 
 /// Makes the events that the store adds to its transitions.
 pub(crate) struct Tags;
@@ -39,6 +39,24 @@ impl Teller for Tags {
             ("cancelled", counts.cancelled.into()),
         ]);
         vec![entry(at, format!("saltern/action/{action}/ended"), body, None, jid)]
+    }
+
+    fn launch_ended(
+        &self,
+        launch: LaunchId,
+        head: Option<ActionId>,
+        counts: &LaunchCounts,
+        at: Timestamp,
+    ) -> Vec<NewEvent> {
+        let body = Value::map([
+            ("launch", Value::from(launch.0)),
+            ("action", head.map_or(Value::Nil, |action| action.0.into())),
+            ("total", counts.total.into()),
+            ("completed", counts.completed.into()),
+            ("failed", counts.failed.into()),
+            ("cancelled", counts.cancelled.into()),
+        ]);
+        vec![entry(at, format!("saltern/chain/{launch}/ended"), body, None, None)]
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::Request;
 use super::admission::function;
+use super::chain::CARRIER;
 use crate::Error;
 use saltern_core::action::Policy;
 use saltern_core::action::types::{self, ActionType, Call, Ends};
-use saltern_core::ids::{ActionId, Jid};
+use saltern_core::ids::{ActionId, Jid, LaunchId};
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
 use saltern_core::value::{Map, Value};
@@ -29,7 +30,10 @@ pub(crate) struct Work {
     pub(crate) ret: String,
     pub(crate) metadata: Option<Map>,
     pub(crate) policy: Policy,
+    /// Whether it is housekeeping of the server itself
     pub(crate) internal: bool,
+    /// The launch that it carries a part of
+    pub(crate) launch: Option<LaunchId>,
     pub(crate) created: Timestamp,
     pub(crate) due: Timestamp,
     pub(crate) total: usize,
@@ -48,8 +52,7 @@ impl Work {
         let target = Target::read(&new.target_type, &value(&new.target)?, None).map_err(|_| broken("its target"))?;
         Ok(Arc::new(Self {
             id: action.id,
-            // What a minion did by itself has no type of ours; it is judged as a function is.
-            kind: types::find(&new.kind).unwrap_or_else(function),
+            kind: kind(&new.kind),
             params: map(&new.params)?,
             fun: functions(&new.fun),
             arg,
@@ -58,7 +61,8 @@ impl Work {
             ret: new.ret.clone(),
             metadata: new.metadata.as_deref().map(map).transpose()?,
             policy: new.policy.clone(),
-            internal: new.internal,
+            internal: new.internal && new.launch.is_none(),
+            launch: new.launch.filter(|_| new.step.is_none()),
             created: new.created,
             due: new.due,
             total: usize::try_from(action.counts.total).unwrap_or(0),
@@ -86,7 +90,8 @@ impl Work {
             ret: request.ret.clone(),
             metadata: request.metadata.clone(),
             policy: request.policy.clone(),
-            internal: new.internal,
+            internal: new.internal && new.launch.is_none(),
+            launch: new.launch.filter(|_| new.step.is_none()),
             created: new.created,
             due: new.due,
             total,
@@ -145,12 +150,18 @@ impl Work {
             metadata: None,
             policy: Policy::default(),
             internal: false,
+            launch: None,
             created: Timestamp(0),
             due: Timestamp(0),
             total: 1,
             jid: Mutex::new(None),
         })
     }
+}
+
+/// The type of this name. What a minion did by itself has none of ours; it is judged as a function is.
+fn kind(name: &str) -> &'static dyn ActionType {
+    if name == CARRIER.name() { &CARRIER } else { types::find(name).unwrap_or_else(function) }
 }
 
 /// A call's arguments as a publication has them.

@@ -39,6 +39,9 @@ VERSION = 1
 KEPT = 16 << 20
 TOLD = 1 << 20
 
+# Largest part of a result that is shown beside what was expected of it, in characters of JSON.
+SHORT = 200
+
 # How often a repeatable step is begun before it counts as interrupted all the same.
 TRIES = 3
 
@@ -70,7 +73,8 @@ def start(launch, chunk, steps, options=None, **kwargs):
         its number, from 1
     steps
         list of maps: ``id``, ``kind`` (call, check, reboot, update), ``fun``, ``arg``, ``kwarg``, ``repeatable``
-        (may be run again if it is interrupted), ``after`` (ok, failed, always)
+        (may be run again if it is interrupted), ``after`` (ok, failed, always), ``expect`` (what a check must return;
+        none: anything will do)
     options
         ``failed``: a step before this chunk has failed
 
@@ -348,7 +352,8 @@ def _run_step(store, step, pub):
     if step["kind"] == "reboot":
         # Done when the machine is up again under another boot id.
         return _within(_plain(ret), KEPT)
-    return _ended("done", ret, retcode)
+    differs = _difference(step, _plain(ret))
+    return _ended("failed", differs, 1) if differs else _ended("done", ret, retcode)
 
 
 def _ended(state, ret, retcode):
@@ -359,6 +364,25 @@ def _within(ret, most):
     """A result, or the beginning of its JSON and that it is only that."""
     text = json.dumps(ret)
     return {"ret": ret} if len(text) <= most else {"ret": text[:most], "cut": True}
+
+
+def _difference(step, ret):
+    """What is wrong with a check's return; none if it is what was expected, or nothing was."""
+    if step.get("expect") is None:
+        return None
+    gave, wanted = _compact(ret), _compact(step["expect"])
+    if gave == wanted:
+        return None
+    return "not updated: {} gave {}, wanted {}".format(step["fun"], _short(gave), _short(wanted))
+
+
+def _compact(value):
+    """JSON that is the same text for the same value, whatever the order of its keys."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _short(text):
+    return text if len(text) <= SHORT else text[:SHORT] + "..."
 
 
 def _call(step, pub):
@@ -416,6 +440,8 @@ class _Progress:
         self.number += 1
         data = {key: self.store[key] for key in ("launch", "chunk")}
         data.update(step=step["id"], state=record["state"])
+        # An event may be late: when it was is told with it.
+        data.update({key: record[key] for key in ("started", "ended") if key in record})
         if "ended" in record:
             data.update(_within(record["ret"], TOLD), retcode=record["retcode"])
         with contextlib.suppress(Exception):
@@ -525,6 +551,7 @@ def _plan(steps):
     for step in steps:
         name, kind, fun = step.get("id"), step.get("kind") or "call", step.get("fun")
         arg, kwarg, after = step.get("arg") or [], step.get("kwarg") or {}, step.get("after") or "ok"
+        expect = _plain(step.get("expect"))
         problem = None
         if not isinstance(name, str) or not name or name in [other["id"] for other in plan]:
             problem = "needs an id of its own"
@@ -536,13 +563,16 @@ def _plan(steps):
             problem = "unknown kind {!r}".format(kind)
         elif after not in ("ok", "failed", "always"):
             problem = "unknown after {!r}".format(after)
+        elif expect is not None and kind != "check":
+            problem = "only a check has an expectation"
         elif plan and plan[-1]["kind"] in ("reboot", "update"):
             problem = "a chunk ends with its reboot or update"
         if problem:
             raise SaltInvocationError("step {}: {}".format(name, problem))
         repeatable, record = step.get("repeatable") is True, {"state": "waiting"}
         plan.append(dict(
-            id=name, kind=kind, fun=fun, arg=arg, kwarg=kwarg, repeatable=repeatable, after=after, record=record
+            id=name, kind=kind, fun=fun, arg=arg, kwarg=kwarg, repeatable=repeatable, after=after, expect=expect,
+            record=record
         ))
     return plan
 

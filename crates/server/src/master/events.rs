@@ -64,6 +64,9 @@ impl Master {
                     known => {
                         if let Some(known) = &known {
                             self.engine.heard(known.work.id, &member.id, now);
+                            if known.work.launch.is_some() {
+                                self.chain_progress(member, known, event.data()).await?;
+                            }
                         }
                         let jid = known.map(|_| jid);
                         plain.push(entry(now, event.tag.to_string(), event.body, Some(&member.id), jid));
@@ -117,9 +120,12 @@ impl Master {
         {
             let mut facts = member.facts();
             facts.started = Some(now);
+            facts.chain_module = false;
+            facts.chain_module_asked = None;
             facts.dirty = true;
         }
         self.restarted(&member.id);
+        self.chain_minion_started(&member.id);
         self.prepare_acks(member);
     }
 }

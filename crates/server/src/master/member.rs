@@ -63,6 +63,9 @@ pub(crate) struct Facts {
     pub(crate) reboot_needed: Option<bool>,
     /// When it was last sent the executor for acknowledgements
     pub(crate) sync_asked: Option<Timestamp>,
+    /// Whether it has confirmed the module that runs chains since its agent was started, and when it was last sent it
+    pub(crate) chain_module: bool,
+    pub(crate) chain_module_asked: Option<Timestamp>,
     /// Whether there is something to write to the store
     pub(crate) dirty: bool,
 }
@@ -100,6 +103,8 @@ impl Member {
             boot_told: None,
             reboot_needed: known.and_then(|minion| minion.reboot_needed),
             sync_asked: None,
+            chain_module: false,
+            chain_module_asked: None,
             dirty: known.is_none(),
         };
         Self {

@@ -108,6 +108,10 @@ impl Master {
             metadata: None,
             ret: load.get("ret").and_then(Value::as_str).unwrap_or_default().to_owned(),
             paused: false,
+            launch: None,
+            recurs: None,
+            in_window: false,
+            dues: std::collections::BTreeMap::new(),
         })
     }
 

@@ -43,6 +43,8 @@ enum Answer {
 struct Genuine {
     /// None only for version 2 requests, which do not all name their sender
     member: Option<Arc<Member>>,
+    /// Whether the sender has shown that he is who he says he is; some version 2 requests only say it
+    is_proven: bool,
     crypticle: Arc<Crypticle>,
     nonce: Nonce,
     load: Map,
@@ -129,7 +131,7 @@ impl Master {
                     return None;
                 }
                 let note = self.admit(&member, &channel.nonce, channel.ts, &load)?;
-                Some(genuine(Some(member), crypticle, channel.nonce, load, sealed, note))
+                Some(genuine(Some(member), true, crypticle, channel.nonce, load, sealed, note))
             }
             None => self.open_shared(sealed),
         }
@@ -149,7 +151,7 @@ impl Master {
             Some(id) => Some(self.member(id)?),
             None => None,
         };
-        let mut note = None;
+        let (mut note, is_proven) = (None, member.is_some() && channel.tok.is_some());
         if let Some(member) = &member {
             if channel.tok.is_some_and(|token| !member.has_made(&token)) {
                 return None;
@@ -159,7 +161,7 @@ impl Master {
             self.note_seen(member, now);
             note = does_more_when_repeated(&load).then(|| Note::new(member, &channel.nonce, now.secs()));
         }
-        Some(genuine(member, Arc::new(crypticle), channel.nonce, load, sealed, note))
+        Some(genuine(member, is_proven, Arc::new(crypticle), channel.nonce, load, sealed, note))
     }
 
     /// Nonce and time stamp: each request once, and not long after it was made. Gives what is to be written down of it.
@@ -190,11 +192,11 @@ impl Master {
     }
 
     async fn answer(self: &Arc<Self>, genuine: Genuine, address: IpAddr) -> Option<Bytes> {
-        let Genuine { member, crypticle, nonce, load, enc_algo, sig_algo, note } = genuine;
+        let Genuine { member, is_proven, crypticle, nonce, load, enc_algo, sig_algo, note } = genuine;
         if let Some(note) = note {
             self.journal.write(note).await;
         }
-        match self.dispatch(member.as_ref(), load).await {
+        match self.dispatch(member.as_ref(), is_proven, load).await {
             Ok(Answer::Value(value)) => Some(envelope::seal_reply(&crypticle, &nonce, &value)),
             Ok(Answer::Private(value)) => {
                 let master = self.clone();
@@ -212,9 +214,14 @@ impl Master {
     }
 
     /// The closed list of what minions may ask.
-    async fn dispatch(self: &Arc<Self>, member: Option<&Arc<Member>>, load: Map) -> Result<Answer, Error> {
+    async fn dispatch(
+        self: &Arc<Self>,
+        member: Option<&Arc<Member>>,
+        is_proven: bool,
+        load: Map,
+    ) -> Result<Answer, Error> {
         let cmd = load.get("cmd").and_then(Value::as_str).unwrap_or_default().to_owned();
-        // Files are the same for everyone; version 2 minions ask for them without a name.
+        // Version 2 minions ask for files without a name, or with one that may not be theirs: they get what is for everyone.
         let value = match (cmd.as_str(), member) {
             (
                 "_file_list"
@@ -227,7 +234,7 @@ impl Master {
                 | "_serve_file"
                 | "_file_hash_and_stat",
                 _,
-            ) => self.serve_files(&cmd, load).await?,
+            ) => self.serve_files(member.filter(|_| is_proven), &cmd, load).await?,
             ("_master_opts", _) => self.master_opts(&load),
             ("_return", Some(member)) => self.take_return(member, load).await?,
             ("_minion_event", Some(member)) => self.take_events(member, load).await?,
@@ -256,13 +263,14 @@ impl Master {
 
 fn genuine(
     member: Option<Arc<Member>>,
+    is_proven: bool,
     crypticle: Arc<Crypticle>,
     nonce: Nonce,
     load: Map,
     sealed: &Sealed,
     note: Option<Note>,
 ) -> Genuine {
-    Genuine { member, crypticle, nonce, load, enc_algo: sealed.enc_algo, sig_algo: sealed.sig_algo, note }
+    Genuine { member, is_proven, crypticle, nonce, load, enc_algo: sealed.enc_algo, sig_algo: sealed.sig_algo, note }
 }
 
 /// Whether a request does something that doing it again would add to: those are remembered over a restart.

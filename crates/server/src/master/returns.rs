@@ -1,6 +1,6 @@
 //! What minions send back: checked against the job, cut if too large, stored, and only then answered.
 
-use super::{Master, Member, acks};
+use super::{Known, Master, Member, acks};
 use crate::{Error, body, clock};
 use saltern_core::action::Policy;
 use saltern_core::event;
@@ -54,7 +54,8 @@ impl Master {
         // Of a reboot another boot id tells the end: a good return is its beginning, and so is that of an agent that died of it.
         let waits_for_boot = known.as_ref().is_some_and(|known| known.work.ends_by_boot())
             && (verdict.success || was_interrupted(&load));
-        let answers = known.as_ref().filter(|known| known.work.internal).map(|known| (known.clone(), load.clone()));
+        let is_answer = |known: &&Arc<Known>| known.work.internal || known.work.launch.is_some();
+        let answers = known.as_ref().filter(is_answer).map(|known| (known.clone(), load.clone()));
         let new = NewReturn {
             jid,
             action: known.as_ref().map(|known| known.work.id),
@@ -89,7 +90,13 @@ impl Master {
             if verdict.success && known.work.fun.names() == [acks::SYNC] {
                 self.ack_prepared(member);
             }
-            self.answered(known.work.id, member, &load).await?;
+            if known.work.launch.is_some() {
+                if recorded.news {
+                    self.chain_returned(member, &known.work, &load).await?;
+                }
+            } else {
+                self.answered(known.work.id, member, &load).await?;
+            }
         }
         if lost_executor {
             self.ack_executor_lost(member);
@@ -126,7 +133,7 @@ impl Master {
     }
 
     /// The load as it is kept and as its event shows it.
-    fn kept_load(&self, load: Value, jid: Jid, now: Timestamp) -> Value {
+    pub(crate) fn kept_load(&self, load: Value, jid: Jid, now: Timestamp) -> Value {
         let Value::Map(mut load) = load else { return load };
         load.insert("jid", jid);
         load.insert("_stamp", now.stamp());
@@ -178,6 +185,9 @@ fn standalone(member: &Arc<Member>, returned: &Return, fun: &str, now: Timestamp
         ret: String::new(),
         internal: false,
         late: false,
+        launch: None,
+        step: None,
+        recurring: None,
     }
 }
 

@@ -22,7 +22,12 @@ pub(crate) struct Address {
 impl Address {
     /// Reads an address; the error says what is wrong with it, without repeating it.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
-        let wrong = |problem: &str| Error::Invalid(format!("the URL of a webhook {problem}"));
+        Self::parse_of("webhook", url)
+    }
+
+    /// The same, of what is reached by it.
+    pub(crate) fn parse_of(what: &str, url: &str) -> Result<Self, Error> {
+        let wrong = |problem: &str| Error::Invalid(format!("the URL of a {what} {problem}"));
         if url.len() > LONGEST {
             return Err(wrong("has at most 2000 bytes"));
         }
@@ -37,7 +42,7 @@ impl Address {
         };
         let authority = uri.authority().ok_or_else(|| wrong("names a host"))?;
         if authority.as_str().contains('@') {
-            return Err(wrong("has no user or password in it: requests are signed with the secret instead"));
+            return Err(wrong("has no user or password in it"));
         }
         let host = authority.host();
         let port = match authority.as_str().strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {

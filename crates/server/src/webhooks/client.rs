@@ -3,6 +3,8 @@
 //! Whoever answers may be anybody: headers and bodies are limited, redirects are not followed, nothing of an answer is kept
 //! but its status, and everything together has one time limit.
 
+mod get;
+
 use super::address::Address;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -50,7 +52,7 @@ pub(crate) enum Failure {
 
 /// Makes connections.
 #[derive(Default)]
-pub(super) struct Client {
+pub(crate) struct Client {
     tls: OnceCell<TlsConnector>,
 }
 

@@ -10,6 +10,7 @@ mod house;
 mod logs;
 mod people;
 mod sight;
+mod states;
 mod streams;
 mod tokens;
 mod town;

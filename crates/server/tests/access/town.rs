@@ -32,6 +32,7 @@ pub(crate) fn ping(pattern: &str) -> RunRequest {
         deadline: None,
         metadata: None,
         ret: String::new(),
+        in_window: false,
     }
 }
 

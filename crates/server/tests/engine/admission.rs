@@ -45,6 +45,7 @@ async fn every_way_in_leaves_its_decision() {
     fields.push("arg", Value::List(vec![]));
     fields.push("tgt", "a");
     a.request("minion_pub", fields).await;
+    crate::chains::launched(&house, "one", crate::chains::ping_on("a")).await;
     let used = doors(&house).await;
     let all: BTreeSet<String> =
         Door::ALL.iter().map(|door| serde_json::to_value(door).unwrap().as_str().unwrap().to_owned()).collect();
@@ -64,7 +65,7 @@ fn there_is_no_side_door() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            for door in ["store.create(", "store.claim(", "self.publish(", "Admitted {"] {
+            for door in ["store.create(", "store.create_launch(", "store.claim(", "self.publish(", "Admitted {"] {
                 if text.contains(door) {
                     found.push(format!("{} {door}", path.file_name().unwrap().to_str().unwrap()));
                 }
@@ -78,6 +79,8 @@ fn there_is_no_side_door() {
         "admission.rs Admitted {",
         "deliver.rs self.publish(",
         "dispatch.rs store.claim(",
+        "launch.rs Admitted {",
+        "launch.rs store.create_launch(",
     ];
     assert_eq!(found, expected);
 }

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that meets the unexpected fails its test")]
 
 mod admission;
+mod chains;
 mod delivery;
 #[path = "../security/house.rs"]
 #[expect(dead_code, reason = "shared with the security tests, which use the rest")]

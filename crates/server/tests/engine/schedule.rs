@@ -20,6 +20,8 @@ const HOLD: Policy = Policy {
     waves: Vec::new(),
     ack: None,
     interactive: false,
+    window: saltern_core::action::WindowRule::Hold,
+    override_window: None,
 };
 
 async fn scheduled(house: &House, seconds: u64) -> saltern_core::ids::ActionId {

@@ -43,6 +43,7 @@ pub(crate) fn typed<const N: usize>(
         metadata: None,
         ret: String::new(),
         paused: false,
+        in_window: false,
     }
 }
 

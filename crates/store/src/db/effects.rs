@@ -6,8 +6,9 @@
 use crate::audit::AuditEntry;
 use crate::counts::{CountChange, Counts};
 use crate::events::NewEvent;
+use crate::launches::LaunchCounts;
 use crate::teller::{RunChanged, Teller};
-use saltern_core::ids::ActionId;
+use saltern_core::ids::{ActionId, LaunchId};
 use saltern_core::run::{Reason, RunState};
 use saltern_core::time::Timestamp;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub(crate) struct Effects {
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(crate) events: Vec<NewEvent>,
+    /// Events that come after those of the actions that end with the group
+    pub(crate) closing: Vec<NewEvent>,
     pub(crate) counts: Vec<(ActionId, CountChange)>,
     pub(crate) audit: Vec<AuditEntry>,
 }
@@ -67,6 +70,19 @@ impl Effects {
         self.collected.events.extend(self.teller.as_ref().and_then(|teller| teller.run_changed(changed)));
     }
 
+    /// Asks the teller for the events of a launch that has ended.
+    pub(crate) fn launch_ended(
+        &mut self,
+        launch: LaunchId,
+        head: Option<ActionId>,
+        counts: &LaunchCounts,
+        at: Timestamp,
+    ) {
+        if let Some(teller) = &self.teller {
+            self.collected.closing.extend(teller.launch_ended(launch, head, counts, at));
+        }
+    }
+
     /// Empty effects of a part of the same write.
     pub(crate) fn part(&self) -> Self {
         Self::new(self.teller.clone())
@@ -92,6 +108,7 @@ impl Collected {
     /// Adds what comes after.
     pub(crate) fn join(&mut self, next: Self) {
         self.events.extend(next.events);
+        self.closing.extend(next.closing);
         self.counts.extend(next.counts);
         self.audit.extend(next.audit);
     }

@@ -129,6 +129,9 @@ from! {
     Jid => |v| Self::Text(v.as_str().to_owned());
     &MinionId => |v| Self::Text(v.as_str().to_owned());
     saltern_core::ids::ActionId => |v| Self::Int(v.0);
+    saltern_core::ids::ChainId => |v| Self::Int(v.0);
+    saltern_core::ids::LaunchId => |v| Self::Int(v.0);
+    saltern_core::ids::RecurringId => |v| Self::Int(v.0);
 }
 
 impl<T: Into<Self>> From<Option<T>> for Param {

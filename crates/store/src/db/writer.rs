@@ -351,6 +351,7 @@ async fn apply(tx: &Tx<'_>, group: &mut [Box<dyn Queued>], teller: Option<&dyn T
         all.join(write.effects().take());
     }
     all.events.extend(counts::apply(tx, all.counts, teller).await?);
+    all.events.extend(all.closing);
     // Last, and always in this order: what every server needs is locked for as short as can be.
     audit::append(tx, all.audit).await?;
     events::append(tx, all.events).await

@@ -107,7 +107,9 @@ async fn take(store: &Store, step: Step) -> saltern_store::Result<String> {
             let put = User { org: org.into(), password, disabled, ..user(name, &grants) };
             format!("{:?}", store.put_user(put, expected, entry).await?)
         }
-        Step::DeleteUser(name, expected) => format!("{:?}", store.delete_user(name.into(), expected, entry).await?),
+        Step::DeleteUser(name, expected) => {
+            format!("{:?}", store.delete_user(name.into(), expected, None, entry).await?)
+        }
         Step::PutGroup(name, org, ids, target, expected) => {
             let target = target.map(|target| ("glob".to_owned(), target));
             let put = Group { org: org.into(), target, ..group(name, &ids) };

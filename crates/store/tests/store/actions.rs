@@ -70,7 +70,7 @@ async fn a_run_that_cannot_begin_so_is_refused(database: Database) {
     let store = database.open().await;
     let began = |state, new: NewWork| {
         let runs = new.runs.into_iter().map(|run| NewRun { state, ..run }).collect();
-        NewWork { runs, job: new.job, action: new.action, events: new.events, audit: new.audit }
+        NewWork { runs, job: new.job, action: new.action, events: new.events, audit: new.audit, fire: new.fire }
     };
     let sent_by_nobody = began(RunState::Sent, queued(1, &["web1"]));
     for new in [sent_by_nobody, began(RunState::Completed, work(2, &["web1"]))] {

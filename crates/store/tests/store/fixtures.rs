@@ -1,12 +1,13 @@
 //! Rows as short words, so that a test shows only what it is about.
 
 use saltern_core::action::Policy;
-use saltern_core::ids::{ActionId, Jid, MinionId};
+use saltern_core::ids::{ActionId, Jid, LaunchId, MinionId, RecurringId};
 use saltern_core::run::{Input, RunState, Verdict, WaitingFor};
 use saltern_core::time::Timestamp;
 use saltern_store::{
-    Ack, Action, AuditEntry, AuditFilter, Body, Claim, DEFAULT_ORGANISATION, Event, EventFilter, Group, JobPage,
-    NewAction, NewEvent, NewJob, NewReturn, NewRun, NewWork, Organisation, Run, Store, Token, TokenKind, Transition,
+    Ack, Action, AuditEntry, AuditFilter, Body, Claim, DEFAULT_ORGANISATION, Event, EventFilter, FireSlot, Group,
+    JobPage, Launch, LaunchMinion, MinionMove, MinionState, NewAction, NewEvent, NewJob, NewLaunch, NewLaunchMinion,
+    NewReturn, NewRun, NewStep, NewStepRun, NewWork, Organisation, Recurring, Run, Store, Token, TokenKind, Transition,
     User, Verb, Webhook,
 };
 use std::sync::Arc;
@@ -63,6 +64,9 @@ pub(crate) fn action(n: i64) -> NewAction {
         ret: String::new(),
         internal: false,
         late: false,
+        launch: None,
+        step: None,
+        recurring: None,
     }
 }
 
@@ -75,6 +79,7 @@ pub(crate) fn work(n: i64, ids: &[&str]) -> NewWork {
         runs: ids.iter().map(run).collect(),
         events: Box::new(move |_| vec![NewEvent { jid: Some(jid(n)), ..event(&format!("job/{n}/new")) }]),
         audit: None,
+        fire: None,
     }
 }
 
@@ -105,6 +110,66 @@ pub(crate) fn claim(n: i64, action: ActionId, ids: &[&str]) -> Claim {
         at: at(n),
         events: vec![NewEvent { jid: Some(jid(n)), ..event(&format!("job/{n}/new")) }],
     }
+}
+
+/// Launch number `n` with so many steps on each of these minions, which all have the plan `plan<n>`. Its key is the id of job
+/// `100 n`, and those of its steps follow.
+pub(crate) fn launch(n: i64, steps: i64, ids: &[&str]) -> NewLaunch {
+    let run = |id: &&str| NewStepRun { minion: minion(id), waiting_for: WaitingFor::EarlierStep, refused: None };
+    let step = |s: i64| NewStep {
+        action: action(n),
+        job: NewJob { jid: jid(100 * n + s), minions: minions(ids), missing: Vec::new() },
+        runs: ids.iter().map(run).collect(),
+    };
+    NewLaunch {
+        chain: None,
+        name: format!("launch {n}"),
+        initiator: "root".into(),
+        origin: "cli".into(),
+        org: "main".into(),
+        key: jid(100 * n),
+        created: at(n),
+        due: at(n),
+        deadline: at(n + PATIENCE),
+        steps: "[]".into(),
+        actions: (1..=steps).map(step).collect(),
+        plans: vec![(format!("plan{n}"), format!("body of {n}"))],
+        minions: ids.iter().map(|id| NewLaunchMinion { minion: minion(id), plan: format!("plan{n}") }).collect(),
+        events: Box::new(|_, _| Vec::new()),
+        audit: None,
+        recurring: None,
+        fire: None,
+    }
+}
+
+/// A minion of a launch moves at instant `n`, and stays at its first chunk.
+pub(crate) fn moving(n: i64, launch: LaunchId, id: &str, from: MinionState, to: MinionState) -> MinionMove {
+    MinionMove {
+        launch,
+        minion: minion(id),
+        from,
+        from_chunk: 1,
+        to,
+        chunk: 1,
+        failed: false,
+        since: at(n),
+        boot_id: None,
+        asked: 0,
+        outcome: (to == MinionState::Ended).then_some("completed"),
+        message: None,
+        transitions: Vec::new(),
+        event: None,
+    }
+}
+
+/// A launch that must be there.
+pub(crate) async fn launched(store: &Store, launch: LaunchId) -> Launch {
+    store.launch(launch).await.unwrap().unwrap()
+}
+
+/// A minion of a launch that must be there.
+pub(crate) async fn standing(store: &Store, launch: LaunchId, id: &str) -> LaunchMinion {
+    store.launch_minion(launch, &minion(id)).await.unwrap().unwrap()
 }
 
 /// Something happens to one run at instant `n`.
@@ -274,6 +339,56 @@ pub(crate) fn webhook(name: &str, owner: &str) -> Webhook {
         last_error: None,
         created: at(7),
         version: 1,
+    }
+}
+
+/// A recurring action of ann on group web, whose next instant is 100.
+pub(crate) fn recurring(name: &str) -> Recurring {
+    Recurring {
+        id: RecurringId(0),
+        name: name.into(),
+        org: DEFAULT_ORGANISATION.into(),
+        entity_kind: "group".into(),
+        entity: "web".into(),
+        owner: "ann".into(),
+        person: r#"{"user":"ann"}"#.into(),
+        creator: "ann".into(),
+        what: r#"{"type":"states"}"#.into(),
+        cron: "0 3 * * *".into(),
+        zone: "Europe/Berlin".into(),
+        seed: name.into(),
+        active: true,
+        skip_next: false,
+        spread: 60,
+        overlap: "skip".into(),
+        catch_up: "once".into(),
+        catch_up_limit: 3600,
+        in_window: true,
+        deadline: Some(7200),
+        policy: "{}".into(),
+        created: at(8),
+        changed: at(9),
+        version: 1,
+        next: Some(at(100)),
+    }
+}
+
+/// Makes a recurring action; what its owner called it is new.
+pub(crate) async fn recurs(store: &Store, name: &str) -> RecurringId {
+    store.create_recurring(recurring(name), audit("recurring.create")).await.unwrap().unwrap()
+}
+
+/// The instant `planned` of a recurring action, which is followed by `next`.
+pub(crate) fn slot(recurring: RecurringId, planned: i64, next: Option<i64>) -> FireSlot {
+    FireSlot {
+        recurring,
+        planned: at(planned),
+        next: next.map(at),
+        clear_skip_next: false,
+        why: String::new(),
+        skipped: 0,
+        detail: "{}".into(),
+        late: false,
     }
 }
 

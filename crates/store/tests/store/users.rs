@@ -177,5 +177,5 @@ async fn put(store: &Store, user: User, expected: Option<i64>) -> Written {
 }
 
 async fn delete(store: &Store, name: &str, expected: Option<i64>) -> Written {
-    store.delete_user(name.into(), expected, audit("user.delete")).await.unwrap()
+    store.delete_user(name.into(), expected, None, audit("user.delete")).await.unwrap()
 }

@@ -37,6 +37,12 @@ pub(crate) fn resident_mb(pid: u32) -> Result<f64> {
     Ok(kib / 1_024.0)
 }
 
+/// Bytes in megabytes.
+#[expect(clippy::cast_precision_loss, reason = "memory far below 2^53 bytes")]
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
+    (bytes >> 10) as f64 / 1_024.0
+}
+
 fn proportional_share(group: u32, name: &str) -> u64 {
     let share = |pid: u32| {
         let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();

@@ -1,13 +1,14 @@
 //! The benchmark: the stock salt-master 3008 and `saltern serve` in turn, on loopback, under the same swarm and the same work.
 //!
 //! `make bench` builds what it needs and runs it; the numbers go into `docs/benchmarks.md`. With `stock`, `saltern`, `agent`,
-//! `history` or `readers` as an argument only that one is measured, and nothing is written; the last three fail beyond their
-//! limits.
+//! `history`, `readers` or `chains` as an argument only that one is measured, and nothing is written; the last four fail beyond
+//! their limits.
 //!
 //! Invariants: the same minions, the same jobs, the same time-outs for both; nothing is measured while something else of
 //! ours runs; every step has an end, also for a master that never finishes it.
 
 mod agent;
+mod chains;
 mod contender;
 mod history;
 mod machine;
@@ -42,7 +43,8 @@ fn main() -> Result<()> {
         }
         ["history"] => runtime.block_on(history::run()),
         ["readers"] => runtime.block_on(readers::run()),
-        other => bail!("`{}` is neither `stock`, `saltern`, `agent`, `history` nor `readers`", other.join(" ")),
+        ["chains"] => runtime.block_on(chains::run()),
+        other => bail!("`{}` is neither `stock`, `saltern`, `agent`, `history`, `readers` nor `chains`", other.join(" ")),
     }
 }
 

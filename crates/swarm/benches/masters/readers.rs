@@ -75,7 +75,7 @@ pub(crate) async fn run() -> Result<()> {
         ensure!(*first == read, "two readers got different events");
     }
     let late = sent.elapsed().as_secs_f64();
-    let (peak, cpu) = (to_mb(peak.stop()), machine::cpu_seconds(pid) - cpu);
+    let (peak, cpu) = (machine::mebibytes(peak.stop()), machine::cpu_seconds(pid) - cpu);
     let after = machine::resident_mb(pid)?;
     drop(stalled);
 
@@ -168,10 +168,6 @@ async fn read_all(mut stream: TcpStream) -> Result<Vec<i64>> {
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
-}
-
-fn to_mb(bytes: u64) -> f64 {
-    as_f64(usize::try_from(bytes >> 10).unwrap_or(0)) / 1024.0
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]

@@ -1,5 +1,7 @@
 //! Light minions against a master of few words: what they do when things go wrong.
 
+mod chains;
+
 use crate::fake_master::{FakeMaster, LONG};
 use crate::{Entry, Options, Patience, Swarm};
 use saltern_core::value::{Map, Value};

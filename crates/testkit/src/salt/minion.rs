@@ -1,5 +1,7 @@
 //! A stock `salt-minion` process in a folder of its own.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::time::Duration;
@@ -20,6 +22,7 @@ pub struct StockMinion {
     daemon: Option<Daemon>,
     salt: Salt,
     id: String,
+    env: BTreeMap<String, OsString>,
     scratch: Scratch,
 }
 
@@ -29,6 +32,13 @@ impl StockMinion {
     /// `more` is added to its configuration file as it is. Returns at once: whether the minion has signed in is the
     /// master's to say.
     pub fn start(salt: &Salt, id: &str, master: MasterPorts, more: &str) -> StockMinion {
+        let mut minion = StockMinion::prepare(salt, id, master, more);
+        minion.launch();
+        minion
+    }
+
+    /// Sets up the folder and the configuration of a minion without starting it.
+    pub fn prepare(salt: &Salt, id: &str, master: MasterPorts, more: &str) -> StockMinion {
         let scratch = Scratch::new("min");
         let root = scratch.path().display();
         let MasterPorts { publish_port, return_port } = master;
@@ -49,9 +59,12 @@ impl StockMinion {
              {more}\n"
         );
         scratch.write("etc/minion", config);
-        let mut minion = StockMinion { daemon: None, salt: salt.clone(), id: id.to_owned(), scratch };
-        minion.launch();
-        minion
+        StockMinion { daemon: None, salt: salt.clone(), id: id.to_owned(), env: BTreeMap::new(), scratch }
+    }
+
+    /// Sets a variable of its environment, which the next start has and every job inherits.
+    pub fn set_env(&mut self, name: &str, value: impl Into<OsString>) {
+        self.env.insert(name.to_owned(), value.into());
     }
 
     /// Starts the process where it is not running; same folder, same key, same id.
@@ -145,7 +158,7 @@ impl StockMinion {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.salt.program(program));
-        command.arg("--config-dir").arg(self.root().join("etc")).current_dir(self.root());
+        command.arg("--config-dir").arg(self.root().join("etc")).current_dir(self.root()).envs(&self.env);
         command
     }
 }

@@ -24,12 +24,12 @@ fn install_one(cache: &Path, program: ClientProgram) -> Result<Client> {
         println!("{package} {version} was there already");
         return Ok(Client { program, version, root });
     }
-    let root = match python::create(&root, &format!("{package}=={preferred}")) {
+    let root = match python::create(&root, &[&format!("{package}=={preferred}")]) {
         Ok(()) => root,
         Err(error) => {
             println!("{package} {preferred} does not install ({error:#}); trying the newest");
             let root = program.folder(cache, "newest");
-            python::create(&root, package)?;
+            python::create(&root, &[package])?;
             root
         }
     };

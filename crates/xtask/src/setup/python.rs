@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Makes a new environment and installs the requirement into it; what pip says is in `<root>.log`.
-pub(crate) fn create(root: &Path, requirement: &str) -> Result<()> {
+/// Makes a new environment and installs the requirements into it; what pip says is in `<root>.log`.
+pub(crate) fn create(root: &Path, requirements: &[&str]) -> Result<()> {
     let start = Instant::now();
-    println!("{requirement}: installing into {}", root.display());
+    let shown = requirements.join(" ");
+    println!("{shown}: installing into {}", root.display());
     let log_path = PathBuf::from(format!("{}.log", root.display()));
     let log = File::create(&log_path).with_context(|| format!("cannot write {}", log_path.display()))?;
     let run = |command: &mut Command| -> Result<()> {
@@ -24,9 +25,9 @@ pub(crate) fn create(root: &Path, requirement: &str) -> Result<()> {
     // `--clear`: what an interrupted installation left behind is not built upon.
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(root))?;
     let mut pip = Command::new(root.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--retries", "5", requirement]);
+    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--retries", "5"]).args(requirements);
     run(&mut pip)?;
-    println!("{requirement}: installed in {:.0} s", start.elapsed().as_secs_f64());
+    println!("{shown}: installed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -43,7 +43,7 @@ fn install_line(cache: &Path, line: Line) -> Result<Salt> {
 
 /// Makes a new environment, installs the requirement into it, and gives the version that came of it.
 fn create(root: &Path, requirement: &str) -> Result<String> {
-    python::create(root, requirement)?;
+    python::create(root, &[requirement])?;
     version_of(root).with_context(|| format!("{requirement} was installed, but its salt-minion does not start"))
 }
 

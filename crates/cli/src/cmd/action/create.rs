@@ -1,22 +1,23 @@
 //! `saltern action create`: an action of a type, with its parameters.
 
 use crate::args::{Delimiter, Format, TargetKind, metadata};
-use crate::arguments;
+use crate::cmd::chain;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 use crate::output::when;
+use crate::params;
 use crate::rules::Rules;
 use saltern_api::client::Client;
 use saltern_api::shape::{ActionRequest, Created};
-use saltern_core::action::types::{self, Kind};
+use saltern_core::chain::{Step, StepTarget};
 use saltern_core::time::Timestamp;
-use saltern_core::value::Map;
 use saltern_server::clock;
 use std::process::ExitCode;
 
 /// Ask for an action
 ///
-/// It is accepted when this returns, and not waited for: `saltern action wait ID` does that.
+/// It is accepted when this returns, and not waited for: `saltern action wait ID` does that. With --chain it becomes a step of a
+/// chain instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -40,6 +41,14 @@ pub(super) struct Args {
     #[command(flatten)]
     rules: Rules,
 
+    /// Do not do it now: make it a step of this chain, by its number or name, at the end unless --position is given
+    #[arg(long, value_name = "CHAIN", conflicts_with_all = NOT_OF_STEPS)]
+    chain: Option<String>,
+
+    /// Which number the step is to have in the chain
+    #[arg(long, value_name = "N", requires = "chain", value_parser = clap::value_parser!(u16).range(1..))]
+    position: Option<u16>,
+
     /// A map that is kept with the action, its jobs and their returns: '{ticket: 17}'
     #[arg(long, value_name = "YAML")]
     metadata: Option<String>,
@@ -49,6 +58,25 @@ pub(super) struct Args {
     returner: String,
 }
 
+/// What a step of a chain has not: when and how it is done is up to the chain.
+const NOT_OF_STEPS: [&str; 15] = [
+    "at",
+    "zone",
+    "deadline",
+    "when_back",
+    "offline",
+    "retry",
+    "batch",
+    "batch_wait",
+    "max_failures",
+    "max_unreachable",
+    "waves",
+    "paused",
+    "metadata",
+    "returner",
+    "delimiter",
+];
+
 const EXAMPLES: &str = "\
 Examples:
   saltern action create package_install -G os:Debian packages=vim,git
@@ -56,13 +84,14 @@ Examples:
   saltern action create states '*' mods=nginx test=true
   saltern action create package_update 'web*' --at '2026-12-01 04:00' --zone Europe/Berlin
   saltern action create reboot '*' --wave 1:10m --wave 100% --batch 10% --max-failures 3
-  saltern action create function db1 fun=test.ping --when-back --deadline 7d";
+  saltern action create function db1 fun=test.ping --when-back --deadline 7d
+  saltern action create reboot 'web*' --chain patch-web";
 
 impl Args {
     fn request(&self, now: Timestamp) -> Result<ActionRequest, Failure> {
         Ok(ActionRequest {
             kind: self.kind.clone(),
-            params: params(&self.kind, &self.params)?.into(),
+            params: params::read(&self.kind, &self.params)?.into(),
             target: self.target_kind.expression(&self.target),
             tgt_type: self.target_kind.kind().as_str().to_owned(),
             delimiter: self.delimiter.get().map(str::to_owned),
@@ -77,7 +106,26 @@ impl Args {
     }
 }
 
+impl Args {
+    /// The same as a step of a chain.
+    fn step(&self) -> Result<Step, Failure> {
+        let target = StepTarget {
+            kind: self.target_kind.kind().as_str().to_owned(),
+            expression: self.target_kind.expression(&self.target),
+        };
+        let step = Step {
+            name: self.rules.name().map(str::to_owned),
+            limit: self.rules.policy().job_timeout,
+            ..Step::new(&self.kind, params::read(&self.kind, &self.params)?)
+        };
+        chain::checked(Step { target: Some(target), ..step })
+    }
+}
+
 pub(super) async fn run(args: &Args, client: &Client, format: Format) -> Result<ExitCode, Failure> {
+    if let Some(which) = &args.chain {
+        return chain::add(client, which, args.step()?, args.position.map(usize::from), format).await;
+    }
     let now = clock::now();
     let request = args.request(now)?;
     let created = client.create_action(&request).await?;
@@ -104,36 +152,6 @@ fn count(minions: usize) -> String {
     if minions == 1 { "1 minion".into() } else { format!("{minions} minions") }
 }
 
-/// Reads parameters by what they are: the version `3.10` of a package is no number.
-fn params(kind: &str, words: &[String]) -> Result<Map, Failure> {
-    let known = types::find(kind).map(|kind| kind.params()).unwrap_or_default();
-    let mut params = Map::new();
-    for word in words {
-        let Some((name, text)) = word.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(Failure::usage(format!("{word:?} is not a parameter: write NAME=VALUE")));
-        };
-        let param = known.iter().find(|param| param.name == name);
-        let value = match param.map(|param| param.kind) {
-            Some(Kind::Body) => body(text)?.into(),
-            Some(Kind::Text) => text.into(),
-            // A list in YAML, or names with commas between them.
-            Some(Kind::Names) if !text.starts_with('[') => text.into(),
-            _ => arguments::value(text),
-        };
-        if params.get(name).is_some() {
-            return Err(Failure::usage(format!("the parameter {name:?} is given twice")));
-        }
-        params.push(name, value);
-    }
-    Ok(params)
-}
-
-/// A text of many lines, or the file it is in.
-fn body(text: &str) -> Result<String, Failure> {
-    let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    std::fs::read_to_string(file).map_err(|error| Failure::new(format!("cannot read {file}: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,12 +161,40 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_794_772_591);
 
+    fn args(words: &[&str]) -> Result<Box<Args>, String> {
+        let cli = Cli::try_parse_from(["saltern", "action", "create"].iter().chain(words));
+        match cli.map_err(|error| error.to_string())?.command {
+            Command::Action(super::super::Args { verb: super::super::Verb::Create(args), .. }) => Ok(args),
+            _ => panic!("not a create"),
+        }
+    }
+
     fn request(words: &[&str]) -> Result<ActionRequest, Failure> {
-        let cli = Cli::try_parse_from(["saltern", "action", "create"].iter().chain(words)).unwrap();
-        let Command::Action(super::super::Args { verb: super::super::Verb::Create(args), .. }) = cli.command else {
-            panic!("not a create")
-        };
-        args.request(NOW)
+        args(words).unwrap().request(NOW)
+    }
+
+    #[test]
+    fn the_same_words_make_a_step_of_a_chain() {
+        let words =
+            ["reboot", "-L", "a,b", "--chain", "night", "--position", "2", "--name", "x", "--job-timeout", "2h"];
+        let args = args(&words).unwrap();
+        let step = args.step().unwrap();
+        assert_eq!((args.chain.as_deref(), args.position), (Some("night"), Some(2)));
+        assert_eq!((step.kind.as_str(), step.target), ("reboot", Some(StepTarget::minions(["a", "b"]))));
+        assert_eq!((step.name.as_deref(), step.limit), (Some("x"), Some(std::time::Duration::from_secs(7_200))));
+    }
+
+    #[test]
+    fn a_step_has_no_time_of_its_own() {
+        for words in [
+            &["reboot", "*", "--chain", "x", "--at", "+1h"][..],
+            &["reboot", "*", "--chain", "x", "--batch", "2"],
+            &["reboot", "*", "--chain", "x", "--return", "y"],
+            &["reboot", "*", "--position", "2"],
+        ] {
+            assert!(args(words).is_err(), "{words:?}");
+        }
+        assert!(args(&["fly", "*", "--chain", "x"]).unwrap().step().is_err());
     }
 
     #[test]
@@ -159,34 +205,6 @@ mod tests {
         assert_eq!((request.kind.as_str(), request.tgt_type.as_str()), ("reboot", "list"));
         assert_eq!(request.target, Value::list(["a", "b"]));
         assert_eq!((request.deadline, request.paused, request.name.as_deref()), (Some(604_800.0), true, Some("night")));
-    }
-
-    #[test]
-    fn parameters_are_read_by_what_they_are() {
-        let request = request(&["package_install", "*", "packages=python=3.10", "refresh=false"]).unwrap();
-        assert_eq!(
-            request.params,
-            Value::map([("packages", Value::from("python=3.10")), ("refresh", Value::from(false))])
-        );
-        let list = super::params("package_install", &["packages=[vim, git]".into()]).unwrap();
-        assert_eq!(list.get("packages"), Some(&Value::list(["vim", "git"])));
-    }
-
-    #[test]
-    fn a_body_may_have_many_lines_or_come_from_a_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("x.sh");
-        std::fs::write(&file, "echo 1\necho 2\n").unwrap();
-        let body = |text: String| super::params("script", &[format!("body={text}")]).unwrap().get("body").cloned();
-        assert_eq!(body("a\nb: 1".into()), Some("a\nb: 1".into()));
-        assert_eq!(body(format!("@{}", file.display())), Some("echo 1\necho 2\n".into()));
-        assert!(super::params("script", &["body=@/does/not/exist".into()]).is_err());
-    }
-
-    #[test]
-    fn what_is_no_parameter_is_refused() {
-        assert!(request(&["reboot", "*", "now"]).is_err());
-        assert!(request(&["function", "*", "fun=a.b", "fun=c.d"]).is_err());
     }
 
     #[test]

@@ -96,7 +96,8 @@ fn table(groups: &[Group], style: Style) -> String {
     table.show("It has no runs.", style)
 }
 
-fn told(explanation: &Explanation, now: Timestamp, style: Style) -> String {
+/// One run, explained.
+pub(in crate::cmd) fn told(explanation: &Explanation, now: Timestamp, style: Style) -> String {
     let run = &explanation.run;
     let head = format!("Action {} on {}: {}", explanation.action, text::clean(&run.minion), text::state(&run.status));
     let mut lines = vec![

@@ -133,6 +133,8 @@ pub(super) mod tests {
             archived: None,
             late: false,
             internal: false,
+            launch: None,
+            step: None,
         }
     }
 

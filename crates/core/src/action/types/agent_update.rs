@@ -2,7 +2,7 @@
 //! that is back is the answer then.
 
 use super::params::{cut, operand, text};
-use super::{ActionType, BadParams, Call, Kind, Param, Restarts};
+use super::{ActionType, BadParams, Call, Expected, Kind, Param, Restarts};
 use crate::value::{Map, Value};
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl ActionType for AgentUpdate {
     }
 
     fn call(&self, params: &Map) -> Result<Call, BadParams> {
-        let package = text(params, "package").unwrap_or(PACKAGE).trim();
+        let package = package(params);
         operand("package", package)?;
         let wanted = match text(params, "version").map(str::trim) {
             None => Value::from(package),
@@ -60,6 +60,22 @@ impl ActionType for AgentUpdate {
     fn restarts(&self, _params: &Map) -> Restarts {
         Restarts::Agent
     }
+
+    /// The version that was asked for, or that there is none newer: a package manager tells that as no text.
+    fn check_after(&self, params: &Map) -> Option<Expected> {
+        let asked = |fun: &str, refresh: Option<bool>| {
+            let refresh = refresh.map(|refresh| (Value::from("refresh"), Value::from(refresh)));
+            Call { funs: vec![fun.into()], arg: vec![package(params).into()], kwarg: refresh.into_iter().collect() }
+        };
+        Some(match text(params, "version").map(str::trim) {
+            Some(version) => Expected { call: asked("pkg.version", None), expect: version.into() },
+            None => Expected { call: asked("pkg.latest_version", Some(false)), expect: "".into() },
+        })
+    }
+}
+
+fn package(params: &Map) -> &str {
+    text(params, "package").unwrap_or(PACKAGE).trim()
 }
 
 #[cfg(test)]
@@ -82,9 +98,19 @@ mod tests {
 
     #[test]
     fn it_ends_the_chunk_and_may_end_without_a_return() {
-        let step = AgentUpdate.chain_step(&Map::new()).unwrap();
-        assert_eq!(step.restarts, Restarts::Agent);
+        assert_eq!(AgentUpdate.restarts(&Map::new()), Restarts::Agent);
         assert_eq!(AgentUpdate.ends(&Map::new()), Ends::ByReturnOrAgentStart);
+    }
+
+    #[test]
+    fn the_version_tells_afterwards_whether_it_took_effect() {
+        let wanted = AgentUpdate.check_after(&params(r#"{"version": "3008.3"}"#)).unwrap();
+        assert_eq!((wanted.call.funs[0].as_str(), wanted.expect), ("pkg.version", "3008.3".into()));
+        assert_eq!(wanted.call.arg, ["salt-minion".into()]);
+        let newest = AgentUpdate.check_after(&params(r#"{"package": "venv-salt-minion"}"#)).unwrap();
+        assert_eq!((newest.call.funs[0].as_str(), newest.expect), ("pkg.latest_version", "".into()));
+        assert_eq!(newest.call.arg, ["venv-salt-minion".into()]);
+        assert_eq!(newest.call.kwarg, params(r#"{"refresh": false}"#));
     }
 
     #[test]

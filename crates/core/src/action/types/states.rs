@@ -1,4 +1,4 @@
-//! `states`: apply states, or the highstate.
+//! `states`: apply states, those that are assigned, or the highstate.
 
 use super::params::{cut, flag, names, operand, text};
 use super::{ActionType, BadParams, Call, Kind, Param, judging};
@@ -7,6 +7,9 @@ use crate::value::{Map, Value};
 
 #[derive(Debug)]
 pub(super) struct States;
+
+/// The state that includes what is assigned to the minion that applies it; the server makes it anew for each.
+const ASSIGNED: &str = "saltern.assigned";
 
 impl ActionType for States {
     fn name(&self) -> &'static str {
@@ -18,13 +21,14 @@ impl ActionType for States {
     }
 
     fn help(&self) -> &'static str {
-        "Apply the states named, or all that the top file gives a machine (its highstate)"
+        "Apply the states named, those assigned to each machine, or all that the top file gives it (its highstate)"
     }
 
     fn params(&self) -> &'static [Param] {
         const {
             &[
                 Param::optional("mods", Kind::Names, "the states; none: the highstate"),
+                Param::optional("assigned", Kind::Flag, "what is assigned to each machine then, in place of `mods`"),
                 Param::optional("test", Kind::Flag, "only tell what would change"),
                 Param::optional("pillar", Kind::Map, "pillar values for this time only"),
                 Param::optional("saltenv", Kind::Text, "the environment the states are taken from"),
@@ -33,8 +37,15 @@ impl ActionType for States {
     }
 
     fn call(&self, params: &Map) -> Result<Call, BadParams> {
-        let mods = names(params, "mods");
+        let mut mods = names(params, "mods");
         mods.iter().try_for_each(|name| operand("mods", name))?;
+        if flag(params, "assigned", false) {
+            if !mods.is_empty() {
+                let why = "applies what is assigned, not the states named".into();
+                return Err(BadParams::Bad { name: "assigned", why });
+            }
+            mods.push(ASSIGNED.into());
+        }
         // A machine does one state run at a time: without `queue` the second would fail instead of waiting.
         let mut kwarg = vec![("queue", Value::from(true))];
         if flag(params, "test", false) {
@@ -56,7 +67,11 @@ impl ActionType for States {
 
     fn describe(&self, params: &Map) -> String {
         let mods = names(params, "mods");
-        let what = if mods.is_empty() { "the highstate".into() } else { mods.join(", ") };
+        let what = match mods.is_empty() {
+            true if flag(params, "assigned", false) => "the assigned states".into(),
+            true => "the highstate".into(),
+            false => mods.join(", "),
+        };
         let how = if flag(params, "test", false) { "test" } else { "apply" };
         cut(&format!("{how} {what}"), 80)
     }
@@ -100,6 +115,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_assigned_is_one_state_that_each_machine_has_its_own_of() {
+        let call = compiled("states", r#"{"assigned": true, "test": true}"#);
+        assert_eq!(call.funs, ["state.apply"]);
+        assert_eq!(call.kwarg, params(r#"{"mods": ["saltern.assigned"], "queue": true, "test": true}"#));
+        assert_eq!(compiled("states", r#"{"assigned": false}"#).funs, ["state.highstate"]);
+        refused("states", r#"{"assigned": true, "mods": ["web"]}"#);
+    }
+
+    #[test]
     fn names_that_are_none_are_refused() {
         for bad in [r#"{"mods": ["a b"]}"#, r#"{"mods": ["-x"]}"#, r#"{"mods": [1]}"#, r#"{"pillar": [1]}"#] {
             refused("states", bad);
@@ -128,5 +152,6 @@ mod tests {
     fn the_line_names_the_states() {
         assert_eq!(States.describe(&params(r#"{"mods": ["web", "db"]}"#)), "apply web, db");
         assert_eq!(States.describe(&params(r#"{"test": true}"#)), "test the highstate");
+        assert_eq!(States.describe(&params(r#"{"assigned": true}"#)), "apply the assigned states");
     }
 }

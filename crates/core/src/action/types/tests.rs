@@ -116,6 +116,17 @@ fn the_table_of_types() {
 }
 
 #[test]
+fn what_restarts_the_agent_is_checked_afterwards_and_nothing_else() {
+    for kind in ALL {
+        let nothing = Map::new();
+        let is_agent = kind.restarts(&nothing) == Restarts::Agent;
+        assert_eq!(kind.check_after(&nothing).is_some(), is_agent, "{}", kind.name());
+    }
+    let ping = find("package_update").unwrap().check_after(&Map::new()).unwrap();
+    assert_eq!((ping.call.funs, ping.expect), (vec!["test.ping".to_owned()], true.into()));
+}
+
+#[test]
 fn a_failed_job_is_a_failure_of_every_type() {
     let failed = returned(r#"{"return": "Minion in blackout mode", "retcode": 1, "success": false}"#);
     for kind in ALL {

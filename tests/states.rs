@@ -1,0 +1,105 @@
+//! The state catalogue with stock minions of every line: what is kept on the server is applied on the machines.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use saltern_e2e::Fleet;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// What the tests need of the fleet.
+struct Site(Fleet);
+
+impl Site {
+    /// Runs a command; it has to succeed.
+    async fn done(&self, words: &[&str]) -> String {
+        let output = self.0.server.cli(words).await;
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{words:?}: {out}{err}");
+        out.into_owned()
+    }
+
+    /// Where a minion writes what a state is for.
+    fn written(&self, minion: &str, name: &str) -> PathBuf {
+        self.0.server.root().join("out").join(minion).join(name)
+    }
+
+    /// Puts a state that writes a text into a file of its name.
+    async fn put(&self, state: &str, text: &str) {
+        let path = self.written("{{ grains['id'] }}", state);
+        let sls = format!(
+            "{state} is there:\n  file.managed:\n    - name: {}\n    - contents: {text}\n    - makedirs: True\n",
+            path.display()
+        );
+        let file = self.0.server.write(&format!("{state}.sls"), sls);
+        self.done(&["state", "put", state, "-f", file.to_str().unwrap()]).await;
+    }
+
+    /// Applies what is assigned; tells which states that were.
+    async fn apply_assigned(&self, minion: &str) -> Vec<String> {
+        let answers = self.0.run(minion, "state.apply", &["saltern.assigned"]).await;
+        let states = answers[minion].as_object().cloned().unwrap_or_default();
+        assert!(!states.is_empty() && states.values().all(|state| state["result"] == json!(true)), "{answers}");
+        let mut sls: Vec<(i64, String)> = states
+            .values()
+            .map(|state| (state["__run_num__"].as_i64().unwrap(), state["__sls__"].as_str().unwrap().to_owned()))
+            .collect();
+        sls.sort();
+        sls.into_iter().map(|(_, sls)| sls).collect()
+    }
+
+    fn read(&self, minion: &str, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.written(minion, name)).ok().map(|text| text.trim_end().to_owned())
+    }
+}
+
+#[tokio::test]
+async fn what_is_assigned_is_applied_and_what_is_changed_is_applied_next_time() {
+    let Some(fleet) = Fleet::start("", &[]).await else { return };
+    let site = Site(fleet);
+    let ids: Vec<String> = site.0.ids().into_iter().map(str::to_owned).collect();
+    site.done(&["group", "create", "all", "--target", "m*"]).await;
+    site.put("app.group", "first").await;
+    site.put("app.own", "own").await;
+    site.done(&["state", "assign", "app.group", "--group", "all"]).await;
+    for id in &ids {
+        site.done(&["state", "assign", "app.own", "--minion", id]).await;
+        assert_eq!(site.apply_assigned(id).await, ["catalogue.app.group", "catalogue.app.own"], "{id}");
+        assert_eq!(site.read(id, "app.group").as_deref(), Some("first"), "{id}");
+        assert_eq!(site.read(id, "app.own").as_deref(), Some("own"), "{id}");
+    }
+
+    site.put("app.group", "second").await;
+    let versions = site.0.server.cli_json(&["state", "history", "app.group"]).await;
+    assert_eq!(versions.as_array().map(Vec::len), Some(2));
+    let old = site.done(&["state", "show", "app.group", "--version", "1"]).await;
+    assert!(old.contains("contents: first"), "{old}");
+    let action = site.0.server.cli_json(&["action", "create", "states", "*", "assigned=true"]).await;
+    let action = action["id"].to_string();
+    site.done(&["action", "wait", &action]).await;
+    for id in &ids {
+        assert_eq!(site.read(id, "app.group").as_deref(), Some("second"), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_minion_of_another_organisation_does_not_get_the_state() {
+    let Some(fleet) = Fleet::start("", &[]).await else { return };
+    let site = Site(fleet);
+    site.put("secret", "ours").await;
+    site.done(&["state", "assign", "secret", "--org", "default"]).await;
+    site.done(&["org", "create", "north"]).await;
+    for id in site.0.ids() {
+        site.done(&["minion", "set", id, "--org", "north"]).await;
+        assert_eq!(site.apply_assigned(id).await, ["saltern.assigned"], "{id}: a state that does nothing");
+        let files = site.0.run(id, "cp.list_master", &[]).await;
+        let files: Vec<&str> = files[id].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(files.contains(&"saltern/assigned.sls"), "{id}: {files:?}");
+        assert!(!files.iter().any(|file| file.contains("secret")), "{id}: {files:?}");
+        let applied = site.0.server.cli(&["run", id, "state.apply", "catalogue.secret"]).await;
+        assert!(!applied.status.success(), "{id}");
+        assert_eq!(site.read(id, "secret"), None, "{id}");
+
+        site.done(&["minion", "set", id, "--org", "default"]).await;
+        assert_eq!(site.apply_assigned(id).await, ["catalogue.secret"], "{id}");
+    }
+}

@@ -157,7 +157,8 @@ async fn scenario_66_a_template_is_launched_again_for_others_and_with_other_para
     town.completes(second).await;
     assert_eq!((town.machine("m3006").notes().as_str(), town.machine(NATIVE).notes().as_str()), ("12", "1other"));
     assert_eq!(town.get(&format!("/chains/{chain}")).await, before, "a launch leaves its template as it is");
-    let launches: Vec<Value> = town.get(&format!("/launches?chain={chain}")).await["launches"].as_array().unwrap().clone();
+    let launches: Vec<Value> =
+        town.get(&format!("/launches?chain={chain}")).await["launches"].as_array().unwrap().clone();
     assert_eq!(launches.iter().map(|launch| launch["id"].as_i64().unwrap()).collect::<Vec<_>>(), [second, first]);
     let (status, said) = town.refused(&format!("/chains/{chain}/launch"), json!({})).await;
     assert!(status < 500 && said.contains("no target"), "{status} {said}");

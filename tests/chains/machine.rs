@@ -94,6 +94,21 @@ def list_pkgs(**kwargs):
     return {}
 "#;
 
+/// The same for native machines, which ask the package manager of their distribution: these are found before the real ones.
+const APT_GET: &str = r#"#!/bin/sh
+case " $* " in *" install "*) ;; *) exit 0 ;; esac
+echo "apt-get $*" >> "$FOLDER/packages"
+how=$(cat "$FOLDER/update")
+[ "$how" = nothing ] || cp "$FOLDER/newest" "$FOLDER/version"
+if [ "$how" = kills ]; then kill -9 $PPID; fi
+"#;
+const APT_CACHE: &str = r#"#!/bin/sh
+printf 'salt-minion:\n  Candidate: %s\n' "$(cat "$FOLDER/newest")"
+"#;
+const DPKG_QUERY: &str = r#"#!/bin/sh
+echo "install ok installed salt-minion $(cat "$FOLDER/version") all"
+"#;
+
 /// Arms a fault point in every process that a stock minion begins, as long as there is a file that names one, and leaves a
 /// mark where it was reached.
 const ARM: &str = r#"
@@ -143,6 +158,9 @@ impl Machine {
     /// A machine with a native minion, which runs.
     pub(crate) fn native(id: &str, master: MasterPorts, env: &[(&str, &str)]) -> Self {
         let folder = folder();
+        for (name, text) in [("apt-get", APT_GET), ("apt-cache", APT_CACHE), ("dpkg-query", DPKG_QUERY)] {
+            program(&folder, name, text);
+        }
         let config = format!("saltern_boot_id_file: {}/boot_id\n", folder.path().display());
         let mut minion = NativeMinion::prepare(id, master, &config);
         for (name, value) in environment(&folder, env) {
@@ -300,11 +318,15 @@ fn folder() -> Scratch {
     folder.write("boot_id", "boot-1\n");
     let log = folder.path().join("shutdowns");
     for name in ["shutdown", "reboot", "poweroff", "halt"] {
-        let script = format!("#!/bin/sh\necho {name} \"$@\" >> {}\n", log.display());
-        let path = folder.write(&format!("bin/{name}"), script);
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program(&folder, name, &format!("#!/bin/sh\necho {name} \"$@\" >> {}\n", log.display()));
     }
     folder
+}
+
+/// A program of the machine that is found before the real one.
+fn program(folder: &Scratch, name: &str, text: &str) {
+    let path = folder.write(&format!("bin/{name}"), text);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn environment(folder: &Scratch, more: &[(&str, &str)]) -> Vec<(String, OsString)> {

@@ -4,7 +4,7 @@ use crate::town::{NATIVE, PATIENCE, held, note, on, reboot, script, shared, with
 use saltern_testkit::wait;
 use serde_json::{Value, json};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 #[tokio::test]
 async fn scenario_37_seven_steps_run_in_their_order_and_the_script_after_the_reboot() {
@@ -87,8 +87,7 @@ async fn scenario_42_each_minion_runs_only_its_own_steps_at_its_own_pace() {
     let Some((_turn, mut town)) = shared().await else { return };
     // A1 → M1, A2 (restart) → M1, A3 → M1..M4, A4 → M2..M4
     let (all, rest) = ([NATIVE, "m3006", "m3007", "m3008"], ["m3006", "m3007", "m3008"]);
-    let steps =
-        json!([on(&[NATIVE], note("1")), on(&[NATIVE], reboot()), on(&all, note("3")), on(&rest, note("4"))]);
+    let steps = json!([on(&[NATIVE], note("1")), on(&[NATIVE], reboot()), on(&all, note("3")), on(&rest, note("4"))]);
     let chain = town.chain("forty-two", steps).await;
     let launch = town.launch(chain, json!({})).await;
 
@@ -204,9 +203,7 @@ async fn scenario_65_five_package_steps_make_no_work_beside_them() {
         jobs["jobs"][0]["jid"].as_str().unwrap().to_owned()
     };
     let before = newest().await;
-    let install = |refresh: bool, name: &str| {
-        json!({ "type": "package_install", "params": { "packages": name, "refresh": refresh } })
-    };
+    let install = |refresh: bool, name: &str| json!({ "type": "package_install", "params": { "packages": name, "refresh": refresh } });
     let steps = json!([
         install(true, "a"),
         install(false, "b"),
@@ -269,7 +266,5 @@ async fn scenario_69_times_are_right_in_another_zone_and_while_the_server_was_aw
 fn seconds(time: &str) -> u64 {
     let output = Command::new("date").args(["-d", time, "+%s"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    let seconds = text.parse().unwrap_or_else(|error| panic!("{time}: {error}"));
-    assert!(seconds <= SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs(), "{time} is in the future");
-    seconds
+    text.parse().unwrap_or_else(|error| panic!("{time}: {error}"))
 }

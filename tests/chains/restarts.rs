@@ -4,7 +4,7 @@ use crate::town::{NATIVE, PATIENCE, Town, held, note, reboot, shared, with};
 use saltern_testkit::wait;
 use serde_json::json;
 
-/// An update of the agent, which `pkg.install` of the stock machines makes what the test wants.
+/// An update of the agent, of which the machine's package manager makes what the test wants.
 fn update() -> serde_json::Value {
     json!({ "type": "agent_update" })
 }
@@ -20,22 +20,22 @@ fn agent(town: &Town, id: &str, version: &str, newest: &str, update: &str) {
 #[tokio::test]
 async fn scenario_45_an_agent_that_is_replaced_on_the_way_is_checked_and_the_rest_runs() {
     let Some((_turn, mut town)) = shared().await else { return };
-    let ids: Vec<String> = town.stock().into_iter().map(str::to_owned).collect();
-    let stock: Vec<&str> = ids.iter().map(String::as_str).collect();
-    for id in &stock {
+    let ids: Vec<String> = town.ids().into_iter().map(str::to_owned).collect();
+    let all: Vec<&str> = ids.iter().map(String::as_str).collect();
+    for id in &all {
         agent(&town, id, "1", "2", "kills");
     }
-    let launch = town.launched("forty-five", &stock, json!([note("1"), update(), note("3")])).await;
+    let launch = town.launched("forty-five", &all, json!([note("1"), update(), note("3")])).await;
     let plan = town.get(&format!("/launches/{launch}/minions/m3006/plan")).await;
     assert_eq!(plan["chunks"][1]["steps"][0]["id"], "2.check", "{plan}");
-    for id in &stock {
+    for id in &all {
         let machine = town.machine_mut(id);
         wait::until(&format!("the agent of {id} to go"), PATIENCE, async || !machine.is_up()).await;
         assert_eq!(machine.notes(), "1", "{id}");
         machine.start();
     }
     town.completes(launch).await;
-    for id in &stock {
+    for id in &all {
         assert_eq!(town.machine(id).notes(), "13", "{id}");
         assert_eq!(town.machine(id).lines("packages").len(), 1, "{id}: it is updated once");
     }
@@ -44,13 +44,13 @@ async fn scenario_45_an_agent_that_is_replaced_on_the_way_is_checked_and_the_res
 #[tokio::test]
 async fn scenario_46_an_agent_that_is_the_newest_already_holds_nothing_up() {
     let Some((_turn, town)) = shared().await else { return };
-    let stock = town.stock();
-    for id in &stock {
+    let all = town.ids();
+    for id in &all {
         agent(&town, id, "2", "2", "works");
     }
-    let launch = town.launched("forty-six", &stock, json!([note("1"), update(), note("3")])).await;
+    let launch = town.launched("forty-six", &all, json!([note("1"), update(), note("3")])).await;
     town.completes(launch).await;
-    for id in stock {
+    for id in all {
         assert_eq!(town.machine(id).notes(), "13", "{id}");
     }
 }
@@ -58,18 +58,20 @@ async fn scenario_46_an_agent_that_is_the_newest_already_holds_nothing_up() {
 #[tokio::test]
 async fn scenario_47_an_update_without_effect_ends_the_chain_and_says_so() {
     let Some((_turn, mut town)) = shared().await else { return };
-    for (id, how) in [("m3006", "nothing"), ("m3007", "works")] {
+    for (id, how) in [("m3006", "nothing"), ("m3007", "works"), (NATIVE, "nothing")] {
         agent(&town, id, "1", "2", how);
     }
     let version = json!({ "type": "agent_update", "params": { "version": "2" } });
     let steps = json!([update(), version, note("3")]);
-    let launch = town.launched("forty-seven", &["m3006", "m3007"], steps).await;
+    let launch = town.launched("forty-seven", &["m3006", "m3007", NATIVE], steps).await;
     town.ended(launch).await;
-    let there = town.steps_on(launch, "m3006").await;
-    assert_eq!(there, "1 failed(returned_error), 2 failed(prerequisite), 3 failed(prerequisite)");
-    let why = town.run(launch, 1, "m3006").await["message"].clone();
-    assert!(why.as_str().is_some_and(|why| why.contains("not updated")), "{why}");
-    assert_eq!(town.machine("m3006").notes(), "");
+    for id in ["m3006", NATIVE] {
+        let there = town.steps_on(launch, id).await;
+        assert_eq!(there, "1 failed(returned_error), 2 failed(prerequisite), 3 failed(prerequisite)", "{id}");
+        let why = town.run(launch, 1, id).await["message"].clone();
+        assert!(why.as_str().is_some_and(|why| why.contains("not updated")), "{id}: {why}");
+        assert_eq!(town.machine(id).notes(), "", "{id}");
+    }
     assert_eq!(town.steps_on(launch, "m3007").await, "1 completed, 2 completed, 3 completed");
 
     // Killed, too, and still not updated.
@@ -210,11 +212,7 @@ async fn scenario_52_a_machine_that_does_not_come_back_ends_at_the_limit() {
     }
     town.ended(launch).await;
     for id in machines {
-        assert_eq!(
-            town.steps_on(launch, id).await,
-            "1 completed, 2 failed(timed_out), 3 failed(prerequisite)",
-            "{id}"
-        );
+        assert_eq!(town.steps_on(launch, id).await, "1 completed, 2 failed(timed_out), 3 failed(prerequisite)", "{id}");
         assert_eq!(town.machine(id).take_notes(), "1", "{id}");
         town.machine_mut(id).start();
     }

@@ -116,7 +116,10 @@ async fn scenario_53_a_stop_while_a_reboot_is_waited_for_ends_the_launch() {
     town.ended(launch).await;
     for id in machines {
         let there = town.steps_on(launch, id).await;
-        assert!(there.starts_with("1 completed, 2 failed(") && there.ends_with("3 cancelled(cancelled)"), "{id}: {there}");
+        assert!(
+            there.starts_with("1 completed, 2 failed(") && there.ends_with("3 cancelled(cancelled)"),
+            "{id}: {there}"
+        );
         town.machine_mut(id).reboot();
     }
     let next = town.launched("fifty-three, next", &machines, json!([note("4")])).await;

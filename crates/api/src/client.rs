@@ -12,6 +12,7 @@ mod functions;
 mod groups;
 mod lines;
 mod organisations;
+mod recurring;
 mod request;
 mod states;
 mod tls;
@@ -19,6 +20,7 @@ mod tokens;
 mod url;
 mod users;
 mod webhooks;
+mod windows;
 
 pub use actions::{ActionQuery, RunQuery};
 pub use audit::AuditQuery;
@@ -27,6 +29,7 @@ pub use endpoint::Endpoint;
 pub use error::ClientError;
 pub use lines::Lines;
 pub use url::{ServerUrl, UrlError};
+pub use windows::FeedQuery;
 
 use crate::shape::{
     Accepted, Event, JobDetail, JobList, JobStep, Key, KeyDecision, KeyList, KeyResult, Minion, MinionChange,

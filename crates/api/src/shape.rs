@@ -6,9 +6,11 @@
 
 mod actions;
 mod audit;
+mod calendars;
 mod chains;
 mod dead_letters;
 mod events;
+mod fires;
 mod functions;
 mod groups;
 mod jobs;
@@ -19,7 +21,9 @@ mod organisations;
 mod plans;
 pub(crate) mod policy;
 mod problem;
+mod recurring;
 mod runs;
+mod schedules;
 mod states;
 mod status;
 mod steps;
@@ -28,15 +32,20 @@ mod tokens;
 mod users;
 mod verbs;
 mod webhooks;
+mod windows;
 
 pub use actions::{
     Action, ActionDetail, ActionList, ActionParam, ActionRequest, ActionType, ActionTypeList, Counts, Created, Pause,
 };
 pub(crate) use actions::{read_action_id, read_minion};
 pub use audit::{AuditBreak, AuditCheck, AuditEntry, AuditList};
-pub use chains::{Chain, ChainClear, ChainCopy, ChainDetail, ChainDraft, ChainList, ChainVerb, ChainsCleared, NewStep};
+pub use calendars::{Calendar, CalendarContent, CalendarDetail, CalendarList, NewCalendar};
+pub use chains::{
+    Chain, ChainClear, ChainCopy, ChainDetail, ChainDraft, ChainList, ChainState, ChainVerb, ChainsCleared, NewStep,
+};
 pub use dead_letters::{DeadLetter, DeadLetterList};
 pub use events::Event;
+pub use fires::{Fire, FireList, LeftOut, PlannedFire, PlannedFireList};
 pub(crate) use functions::read_function;
 pub use functions::{Function, FunctionDetail, FunctionList, FunctionRefresh, FunctionsRefreshed, RefreshedKind};
 pub use groups::{Group, GroupContent, GroupDetail, GroupList, NewGroup};
@@ -52,7 +61,13 @@ pub use minions::{Grains, Minion, MinionChange, MinionDetail, MinionList};
 pub use organisations::{NewOrganisation, Organisation, OrganisationContent, OrganisationList};
 pub use plans::{Plan, PlanChunk, PlanStep};
 pub use problem::{ErrorLine, LineError, Problem};
+pub(crate) use recurring::read_recurring_id;
+pub use recurring::{
+    CatchUp, EntityKind, Overlap, Recurring, RecurringDone, RecurringDraft, RecurringEntity, RecurringList,
+    RecurringVerb, RecurringWhat,
+};
 pub use runs::{Attempt, Explanation, Fact, Run, RunDetail, RunList, RunStatus};
+pub use schedules::{Away, NewSchedule, Schedule, ScheduleContent, ScheduleKind, ScheduleList, Subjects};
 pub use states::{
     AssignedState, AssignedStateList, Assignee, AssigneeKind, AssigneeList, CatalogueState, NewState, StateContent,
     StateDetail, StateList, StateVersion, StateVersionDetail, StateVersionList,
@@ -67,4 +82,8 @@ pub use verbs::{ActionVerb, Done, Outcome, VerbRequest, VerbResult};
 pub use webhooks::{
     CreatedWebhook, DeadDelivery, DeadDeliveryList, NewWebhook, Redelivery, Replay, Webhook, WebhookChange,
     WebhookFilter, WebhookList, WebhookTest,
+};
+pub use windows::{
+    Assigned, Maintenance, MaintenanceList, MaintenanceMode, MinionWindows, Named, Strategy, TouchedList, TouchedRun,
+    Window, WindowChange, WindowsChanged,
 };

@@ -6,6 +6,7 @@
 
 mod actions;
 mod audit;
+mod calendars;
 mod chains;
 mod docs;
 mod events;
@@ -16,6 +17,8 @@ mod keys;
 mod launches;
 mod minions;
 mod organisations;
+mod recurring;
+mod schedules;
 mod sessions;
 mod states;
 mod status;
@@ -23,6 +26,7 @@ mod tokens;
 mod users;
 mod wait;
 mod webhooks;
+mod windows;
 
 use crate::error::ApiError;
 use crate::extract::not_modified;
@@ -62,6 +66,10 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .merge(actions::routes())
         .merge(chains::routes())
         .merge(launches::routes())
+        .merge(recurring::routes())
+        .merge(calendars::routes())
+        .merge(schedules::routes())
+        .merge(windows::routes())
         .merge(events::routes())
         .merge(minions::routes())
         .merge(keys::routes())

@@ -33,6 +33,8 @@ Examples:
   saltern job list                                 what was run lately
   saltern action create reboot web1 --at +1h       and much more: when, how many at once, what if it fails
   saltern chain launch patch-web --target 'web*'   many steps, across reboots, each minion at its own pace
+  saltern recurring create nightly --cron '30 2 * * *' --group web package_update
+  saltern window next web1                         when it may be changed
   saltern user create ann --role operator          who may what
   saltern login https://salt.example.org           from another machine
 
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Call(cmd::call::Args),
     Action(cmd::action::Args),
     Chain(cmd::chain::Args),
+    Recurring(cmd::recurring::Args),
+    Window(cmd::window::Args),
     Job(cmd::job::Args),
     Event(cmd::event::Args),
     Function(cmd::function::Args),
@@ -160,6 +164,27 @@ impl TargetKind {
         Value::list(target.split(separator).map(str::trim).filter(|id| !id.is_empty()))
     }
 
+    /// The expression as a word of a compound target, for what takes nothing else.
+    pub(crate) fn compound(&self, target: &str) -> String {
+        let letter = match self.kind() {
+            TargetType::Glob | TargetType::Compound | TargetType::CompoundPillarExact => return target.to_owned(),
+            TargetType::Pcre => 'E',
+            TargetType::List => {
+                let expression = self.expression(target);
+                let ids: Vec<&str> = expression.as_list().unwrap_or_default().iter().filter_map(Value::as_str).collect();
+                return format!("L@{}", ids.join(","));
+            }
+            TargetType::Grain => 'G',
+            TargetType::GrainPcre => 'P',
+            TargetType::Pillar | TargetType::PillarExact => 'I',
+            TargetType::PillarPcre => 'J',
+            TargetType::Ipcidr => 'S',
+            TargetType::Nodegroup => 'N',
+            TargetType::Range => 'R',
+        };
+        format!("{letter}@{target}")
+    }
+
     /// The target of a list of minions.
     pub(crate) fn query(&self, target: &str, delimiter: &Delimiter) -> TargetQuery {
         TargetQuery {
@@ -200,6 +225,15 @@ mod tests {
         assert_eq!(list.expression("a, b,c"), Value::list(["a", "b", "c"]));
         assert_eq!(list.expression("a b"), Value::list(["a", "b"]));
         assert_eq!(TargetKind::default().expression("a,b"), Value::from("a,b"));
+    }
+
+    #[test]
+    fn every_type_is_a_word_of_a_compound_target() {
+        assert_eq!(TargetKind::default().compound("web*"), "web*");
+        assert_eq!(TargetKind { list: true, ..TargetKind::default() }.compound("a, b"), "L@a,b");
+        assert_eq!(TargetKind { grain: true, ..TargetKind::default() }.compound("os:Debian"), "G@os:Debian");
+        let compound = TargetKind { compound: true, ..TargetKind::default() };
+        assert_eq!(compound.compound("G@os:Debian and web*"), "G@os:Debian and web*");
     }
 
     #[test]

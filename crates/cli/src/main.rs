@@ -7,6 +7,7 @@
 mod args;
 mod arguments;
 mod cmd;
+mod documents;
 mod failure;
 mod interrupt;
 mod logging;
@@ -48,6 +49,8 @@ fn dispatch(command: Command, server: &Whereabouts) -> Result<ExitCode, Failure>
         Command::Call(args) => block_on(cmd::call::run(args, data_dir)),
         Command::Action(args) => block_on(cmd::action::run(args, client()?)),
         Command::Chain(args) => block_on(cmd::chain::run(args, client()?)),
+        Command::Recurring(args) => block_on(cmd::recurring::run(args, client()?)),
+        Command::Window(args) => block_on(cmd::window::run(args, client()?)),
         Command::Job(args) => block_on(cmd::job::run(args, client()?)),
         Command::Event(args) => block_on(cmd::event::run(args, client()?)),
         Command::Function(args) => block_on(cmd::function::run(args, client()?)),

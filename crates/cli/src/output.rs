@@ -11,6 +11,7 @@ pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod when;
+pub(crate) mod zones;
 
 use crate::args::Format;
 use crate::failure::Failure;

@@ -1,10 +1,11 @@
-//! When an action is carried out and by which rules, as it is typed and as it is told; `run` and `action create` share it.
+//! When an action is carried out and by which rules, as it is typed and as it is told. `run` and `action create` take all of it,
+//! `recurring` only how, and `chain launch` only what is about maintenance windows.
 
 use crate::failure::Failure;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use saltern_api::shape::Time;
 use saltern_core::action::schedule::{self, Zone};
-use saltern_core::action::{Batch, Budget, Offline, OverBudget, Policy, Retry, RetryWhen, Size, Wave};
+use saltern_core::action::{Batch, Budget, Offline, OverBudget, Policy, Retry, RetryWhen, Size, Wave, WindowRule};
 use saltern_core::time::Timestamp;
 use std::time::Duration;
 
@@ -25,6 +26,21 @@ pub(crate) struct Rules {
     #[arg(long, value_name = "DURATION", value_parser = time_span, help_heading = HEADING)]
     deadline: Option<Duration>,
 
+    #[command(flatten)]
+    how: How,
+
+    /// What it is called in lists
+    #[arg(long, value_name = "TEXT", help_heading = HEADING)]
+    name: Option<String>,
+
+    /// Begin paused: `saltern action resume` lets it go
+    #[arg(long, help_heading = HEADING)]
+    paused: bool,
+}
+
+/// How something is carried out, whenever that is.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct How {
     /// Where a minion is not there, wait until it is back
     #[arg(long, conflicts_with = "offline", help_heading = HEADING)]
     when_back: bool,
@@ -61,16 +77,57 @@ pub(crate) struct Rules {
     #[arg(long = "wave", value_name = "SIZE[:SOAK]", value_parser = wave, help_heading = HEADING)]
     waves: Vec<Wave>,
 
-    /// What it is called in lists
-    #[arg(long, value_name = "TEXT", help_heading = HEADING)]
-    name: Option<String>,
-
-    /// Begin paused: `saltern action resume` lets it go
-    #[arg(long, help_heading = HEADING)]
-    paused: bool,
+    #[command(flatten)]
+    windows: WindowRules,
 }
 
-impl Rules {
+/// What happens where a minion's maintenance window is closed.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct WindowRules {
+    /// Where a minion's maintenance window is closed then, start in its next one
+    #[arg(long, conflicts_with = "override_window", help_heading = WINDOWS)]
+    in_window: bool,
+
+    /// Do not ask maintenance windows, for this reason; for admins of the minions' organisation
+    #[arg(long, value_name = "REASON", help_heading = WINDOWS)]
+    override_window: Option<String>,
+
+    /// Where the window is closed again when a minion's turn comes: wait for the next (unless told), or fail
+    #[arg(long, value_name = "RULE", value_enum, conflicts_with = "override_window", help_heading = WINDOWS)]
+    when_closed: Option<WhenClosed>,
+}
+
+const WINDOWS: &str = "Maintenance windows";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WhenClosed {
+    /// Wait for the next window
+    Hold,
+    /// Fail
+    Fail,
+}
+
+impl WindowRules {
+    /// Whether each minion starts in its next window.
+    pub(crate) fn in_window(&self) -> bool {
+        self.in_window
+    }
+
+    /// For what reason windows are not asked.
+    pub(crate) fn override_window(&self) -> Option<String> {
+        self.override_window.clone()
+    }
+
+    /// What happens where the window is closed again.
+    pub(crate) fn rule(&self) -> WindowRule {
+        match self.when_closed {
+            None | Some(WhenClosed::Hold) => WindowRule::Hold,
+            Some(WhenClosed::Fail) => WindowRule::Fail,
+        }
+    }
+}
+
+impl How {
     /// The rules.
     pub(crate) fn policy(&self) -> Policy {
         let usual = Retry::default();
@@ -85,8 +142,27 @@ impl Rules {
             batch: self.batch.map(|size| Batch { size, wait: self.batch_wait.unwrap_or_default() }),
             budget: self.max_failures.or(any).map(budget),
             waves: self.waves.clone(),
+            window: self.windows.rule(),
+            override_window: self.windows.override_window(),
             ..Policy::default()
         }
+    }
+
+    /// Whether each minion starts in its next window.
+    pub(crate) fn in_window(&self) -> bool {
+        self.windows.in_window()
+    }
+}
+
+impl Rules {
+    /// The rules.
+    pub(crate) fn policy(&self) -> Policy {
+        self.how.policy()
+    }
+
+    /// Whether each minion starts in its next window.
+    pub(crate) fn in_window(&self) -> bool {
+        self.how.in_window()
     }
 
     /// When it is due; nothing means now.
@@ -149,6 +225,10 @@ pub(crate) fn told(policy: &Policy) -> String {
         };
         words.push(format!("waves of {}", policy.waves.iter().map(wave).collect::<Vec<_>>().join(", ")));
     }
+    if policy.window == WindowRule::Fail {
+        words.push("fails where the maintenance window is closed".into());
+    }
+    words.extend(policy.override_window.as_ref().map(|why| format!("does not ask maintenance windows: {why}")));
     words.join("; ")
 }
 
@@ -261,6 +341,16 @@ mod tests {
     }
 
     #[test]
+    fn windows_are_kept_to_unless_somebody_says_why_not() {
+        let rules = rules("--in-window --when-closed fail").unwrap();
+        assert!(rules.in_window());
+        assert_eq!((rules.policy().window, rules.policy().override_window), (WindowRule::Fail, None));
+        let policy = self::rules("--override-window disk").unwrap().policy();
+        assert_eq!(policy.override_window.as_deref(), Some("disk"));
+        assert_eq!(told(&policy), "does not ask maintenance windows: disk");
+    }
+
+    #[test]
     fn a_time_is_in_the_zone_that_was_given() {
         let line = Line::try_parse_from(["x", "--at", "2026-12-01 04:00", "--zone", "Europe/Berlin"]).unwrap();
         assert_eq!(line.rules.due(NOW).unwrap().unwrap().0.rfc3339(), "2026-12-01T03:00:00Z");
@@ -295,6 +385,9 @@ mod tests {
             "--when-back --offline fail",
             "--batch-wait 5",
             "--zone UTC",
+            "--in-window --override-window disk",
+            "--when-closed fail --override-window disk",
+            "--when-closed run",
             "--at +1h --zone Atlantis",
         ] {
             assert!(rules(words).is_err(), "{words}");

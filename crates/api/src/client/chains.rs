@@ -2,8 +2,9 @@
 
 use super::{Client, ClientError, Page, Query, escape};
 use crate::shape::{
-    Approve, Chain, ChainClear, ChainCopy, ChainDetail, ChainDraft, ChainList, ChainsCleared, Explanation, Launch,
-    LaunchDetail, LaunchDone, LaunchList, LaunchMinion, LaunchMinionList, LaunchPreview, LaunchRequest, NewStep, Plan,
+    Approve, Chain, ChainClear, ChainCopy, ChainDetail, ChainDraft, ChainList, ChainState, ChainsCleared, Explanation,
+    Launch, LaunchDetail, LaunchDone, LaunchList, LaunchMinion, LaunchMinionList, LaunchPreview, LaunchRequest,
+    NewStep, Plan, StateDetail,
 };
 use hyper::Method;
 
@@ -49,6 +50,11 @@ impl Client {
     /// Adds a step to a chain. Whoever adds at the same time is added, too.
     pub async fn add_step(&self, which: &str, step: &NewStep) -> Result<ChainDetail, ClientError> {
         self.create(&chain_path(which, "/steps"), step).await
+    }
+
+    /// Keeps what a chain does as a state of the catalogue.
+    pub async fn save_chain_as_state(&self, which: &str, name: &str) -> Result<StateDetail, ClientError> {
+        self.create(&chain_path(which, "/state"), &ChainState { name: name.to_owned() }).await
     }
 
     /// Copies a chain. The copy is one's own.

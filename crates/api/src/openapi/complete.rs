@@ -17,10 +17,11 @@ const ABOUT: &str = "The API of a Saltern server.
 
 **Lists** come in pages: `limit` is how much is wanted, and `next` of the answer is the `before` or `after` of the next page, or \
 null. A page that is exactly full may be followed by an empty one. `fields=a,b.c` leaves only these fields of each entry, or \
-of the one thing that was asked for. Jobs, actions, launches, dead letters and the audit log come newest first; lists that are in the \
+of the one thing that was asked for. Jobs, actions, launches, dead letters, the times of what \
+recurs and the audit log come newest first; lists that are in the \
 order of names are turned around by `order=desc`.
 
-**Changes** of users, groups, organisations, chains, states and webhooks need `If-Match` with the `ETag` that was read, or `*`.
+**Changes** of users, groups, organisations, chains, states, webhooks, what recurs, calendars and schedules need `If-Match` with the `ETag` that was read, or `*`.
 
 **Repeating** a `POST` is safe with an `Idempotency-Key` of your choice: the first request with it is carried out, and its \
 answer, if it was no error, is given to all that repeat it for a day, with `Idempotency-Replayed: true`. The same key with \

@@ -57,6 +57,9 @@ pub struct ActionRequest {
     /// Whether it begins paused
     #[serde(default)]
     pub paused: bool,
+    /// Where a minion's maintenance window is closed when it is due: start when that opens, in place of a refusal
+    #[serde(default)]
+    pub in_window: bool,
 }
 
 /// An action that was accepted.
@@ -241,7 +244,7 @@ impl ActionRequest {
             metadata: map("metadata", self.metadata)?,
             ret: self.ret,
             paused: self.paused,
-            in_window: false,
+            in_window: self.in_window,
         })
     }
 }

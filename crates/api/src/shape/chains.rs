@@ -99,6 +99,15 @@ pub struct ChainCopy {
     pub name: String,
 }
 
+/// A state to be made of a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChainState {
+    /// The name of the state in the catalogue
+    #[schema(min_length = 1, max_length = 255)]
+    pub name: String,
+}
+
 /// What is to be done with chains on minions, whichever they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
 #[schema(rename_all = "lowercase")]

@@ -88,11 +88,7 @@ impl From<app::FireEntry> for Fire {
 
 impl From<app::PlannedFire> for PlannedFire {
     fn from(fire: app::PlannedFire) -> Self {
-        Self {
-            at: fire.at.into(),
-            minions: super::jobs::texts(&fire.minions),
-            left_out: all(fire.left_out),
-        }
+        Self { at: fire.at.into(), minions: super::jobs::texts(&fire.minions), left_out: all(fire.left_out) }
     }
 }
 

@@ -57,6 +57,9 @@ pub struct RunRequest {
     /// Returners that minions call themselves
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ret: String,
+    /// Where a minion's maintenance window is closed when it is due: start when that opens, in place of a refusal
+    #[serde(default)]
+    pub in_window: bool,
 }
 
 /// One function or several.
@@ -242,7 +245,7 @@ impl RunRequest {
             deadline: seconds("deadline", self.deadline)?,
             metadata: map("metadata", self.metadata)?,
             ret: self.ret,
-            in_window: false,
+            in_window: self.in_window,
         })
     }
 }

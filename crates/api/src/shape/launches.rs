@@ -3,6 +3,7 @@
 use super::jobs::{map, seconds, texts};
 use super::{Counts, Time};
 use crate::app;
+use saltern_core::action::WindowRule;
 use saltern_core::ids::LaunchId;
 use saltern_core::target::Target;
 use saltern_core::time::Timestamp;
@@ -41,6 +42,17 @@ pub struct LaunchRequest {
     /// Seconds after its due time in which it ends, whatever happens; nothing means as configured
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<f64>,
+    /// Where a minion's maintenance window is closed when it is due: begin when that opens, in place of a refusal
+    #[serde(default)]
+    pub in_window: bool,
+    /// What happens where the window is closed again when a minion's turn comes: `hold` (usual) or `fail`
+    #[serde(default)]
+    #[schema(schema_with = super::policy::window_rule, required = false)]
+    pub window: WindowRule,
+    /// For what reason maintenance windows are not asked; for admins of the minions' organisation
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 1000)]
+    pub override_window: Option<String>,
 }
 
 /// Whom each step of a launch would be for.
@@ -272,7 +284,9 @@ impl LaunchRequest {
             params: params.collect::<Result<_, Error>>()?,
             due: self.due.map(|due| due.0),
             deadline: seconds("deadline", self.deadline)?,
-            ..app::LaunchRequest::default()
+            in_window: self.in_window,
+            window: self.window,
+            override_window: self.override_window,
         })
     }
 }

@@ -84,6 +84,10 @@ impl PartialSchema for PolicyShape {
                 "ack": { "description": "Whether minions are asked to acknowledge; nothing: as configured",
                          "type": ["boolean", "null"] },
                 "interactive": { "description": "Whether it does not queue behind large actions", "type": "boolean" },
+                "window": window_rule(),
+                "override_window": { "type": ["string", "null"], "maxLength": 1000,
+                                     "description": "For what reason maintenance windows are not asked; for admins of the \
+                                         minions' organisation; nothing: they are asked" },
             },
         }))
     }
@@ -109,6 +113,15 @@ pub(crate) fn tgt_type() -> RefOr<Schema> {
     from_json(json!({ "description": "How to read the target: Salt's `tgt_type`", "type": "string", "enum": words }))
 }
 
+/// What happens outside of a maintenance window.
+pub(super) fn window_rule() -> RefOr<Schema> {
+    from_json(json!({
+        "description": "What happens where the maintenance window is closed when its turn comes: it waits for the next one \
+            (usual), or it fails",
+        "type": "string", "enum": ["hold", "fail"],
+    }))
+}
+
 /// A schema that is easier to write down than to derive.
 pub(crate) fn from_json(schema: serde_json::Value) -> RefOr<Schema> {
     serde_json::from_value(schema).unwrap_or_default()
@@ -131,7 +144,7 @@ mod tests {
         let size = json!({ "count": 1 });
         let policy: Policy = serde_json::from_value(json!({
             "job_timeout": 1, "batch": { "size": size }, "budget": { "failures": size, "unreachable": size },
-            "waves": [{ "size": size }], "ack": true,
+            "waves": [{ "size": size }], "ack": true, "window": "fail", "override_window": "x",
         }))
         .unwrap();
         let written = serde_json::to_value(policy).unwrap();

@@ -304,7 +304,8 @@ impl RecurringVerb {
     pub(crate) fn read(word: &str) -> Result<app::RecurringVerb, Error> {
         let known = || Self::ALL.map(Self::as_str).join(", ");
         let verb = Self::ALL.into_iter().find(|verb| verb.as_str() == word);
-        let verb = verb.ok_or_else(|| Error::NotFound(format!("nothing is called {word:?} here: there are {}", known())));
+        let verb =
+            verb.ok_or_else(|| Error::NotFound(format!("nothing is called {word:?} here: there are {}", known())));
         Ok(match verb? {
             Self::Run => app::RecurringVerb::RunNow,
             Self::SkipNext => app::RecurringVerb::SkipNext(true),
@@ -465,7 +466,8 @@ mod tests {
     fn what_is_done_is_a_type_or_a_chain() {
         let what = |json: &str| {
             let entity = r#"{"kind": "minion", "subject": "web1"}"#;
-            read(&format!(r#"{{"name": "n", "entity": {entity}, "what": {json}, "cron": "@daily"}}"#)).map(|draft| draft.what)
+            read(&format!(r#"{{"name": "n", "entity": {entity}, "what": {json}, "cron": "@daily"}}"#))
+                .map(|draft| draft.what)
         };
         for json in [
             r#"{"type":"states","params":{"mods":["web"],"test":true}}"#,
@@ -475,7 +477,9 @@ mod tests {
             let shape = RecurringWhat::from(what(json).unwrap());
             assert_eq!(serde_json::to_string(&shape).unwrap(), json);
         }
-        for bad in [r#"{}"#, r#"{"type": "states", "chain": 1}"#, r#"{"type": "states", "params": 3}"#, r#"{"typ": "x"}"#] {
+        for bad in
+            [r#"{}"#, r#"{"type": "states", "chain": 1}"#, r#"{"type": "states", "params": 3}"#, r#"{"typ": "x"}"#]
+        {
             assert!(what(bad).is_err(), "{bad}");
         }
     }

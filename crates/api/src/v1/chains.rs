@@ -8,8 +8,8 @@ use crate::error::ApiError;
 use crate::extract::{Expected, Json, Limit, Nothing, Path, Query, Versioned, Who};
 use crate::openapi::{Changed, Conflict, Missing, Tagged};
 use crate::shape::{
-    Chain, ChainClear, ChainCopy, ChainDetail, ChainDraft, ChainList, ChainVerb, ChainsCleared, Launch, LaunchPreview,
-    LaunchRequest, NewStep,
+    Chain, ChainClear, ChainCopy, ChainDetail, ChainDraft, ChainList, ChainState, ChainVerb, ChainsCleared, Launch,
+    LaunchPreview, LaunchRequest, NewStep, StateDetail,
 };
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -27,6 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(show, change, delete, clear))
         .routes(routes!(add_step))
         .routes(routes!(copy))
+        .routes(routes!(save_as_state))
         .routes(routes!(launch))
         .routes(routes!(preview))
 }
@@ -208,6 +209,31 @@ async fn copy(
         shared.app.create_chain(&caller, Draft { name, shared: false, ..draft }).await
     });
     Ok((StatusCode::CREATED, versioned(made.await?)?))
+}
+
+/// Save a chain as a state
+///
+/// A state of the catalogue that does what the chain does, in its order. A chain that waits for a restart, for other minions or
+/// for a yes cannot be one.
+#[utoipa::path(
+    post, path = "/chains/{chain}/state", operation_id = "save_chain_as_state", tag = "chains",
+    params(("chain" = String, Path, description = "Its number or its name")), request_body = ChainState,
+    responses((status = 201, description = "The state", body = StateDetail), Conflict, Missing)
+)]
+async fn save_as_state(
+    State(shared): State<Shared>,
+    Who(caller): Who,
+    Path(which): Path<String>,
+    Query(Nothing {}): Query<Nothing>,
+    Json(ChainState { name }): Json<ChainState>,
+) -> Result<(StatusCode, Versioned<StateDetail>), ApiError> {
+    let saved = to_the_end(async move {
+        let id = shared.app.chain(&caller, &which).await?.id;
+        shared.app.save_chain_as_state(&caller, id, name, None).await
+    });
+    let saved = saved.await?;
+    let version = saved.state.version;
+    Ok((StatusCode::CREATED, Versioned(saved.into(), version)))
 }
 
 /// Launch a chain

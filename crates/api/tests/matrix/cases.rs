@@ -3,7 +3,8 @@
 //! `{user}`, `{group}`, `{org}`, `{state}`, `{token}`, `{webhook}`, `{key}`, `{action}` and `{jid}` in a path or body are things made
 //! for that one request, of the default organisation (a state is assigned to web1, a token is webop's, a webhook is root's, a job is
 //! for web1); `{new}` is a name nobody has. `{chain}` is webop's own chain, `{shared}` is one he shares, both for `web?`; `{launch}` is
-//! one of root's for web1 and sql1, due `{later}`.
+//! one of root's for web1 and sql1, due `{later}`. `{recurring}` is webop's, on web1 and not active; `{calendar}` has one window a day,
+//! and `{schedule}` is made of such a one and assigned to nobody.
 
 /// One route.
 pub(crate) struct Case {
@@ -57,6 +58,7 @@ pub(crate) const CASES: &[Case] = &[
         r#"{"step":{"type":"reboot","target":"web1"}}"#,
     ),
     case("POST", "/api/v1/chains/{chain}/copy", "/api/v1/chains/{shared}/copy", r#"{"name":"{new}"}"#),
+    case("POST", "/api/v1/chains/{chain}/state", "/api/v1/chains/{shared}/state", r#"{"name":"{new}"}"#),
     case("POST", "/api/v1/chains/{chain}/launch", "/api/v1/chains/{shared}/launch", r#"{"due":"{later}"}"#),
     case("POST", "/api/v1/chains/{chain}/preview", "/api/v1/chains/{shared}/preview", r#"{"target":"web1"}"#),
     get("/api/v1/launches", "/api/v1/launches"),
@@ -67,6 +69,95 @@ pub(crate) const CASES: &[Case] = &[
     case("POST", "/api/v1/launches/{id}/cancel", "/api/v1/launches/{launch}/cancel", ""),
     case("POST", "/api/v1/launches/{id}/stop", "/api/v1/launches/{launch}/stop", ""),
     case("POST", "/api/v1/launches/{id}/approve", "/api/v1/launches/{launch}/approve", r#"{"step":2}"#),
+    get("/api/v1/recurring", "/api/v1/recurring"),
+    case(
+        "POST",
+        "/api/v1/recurring",
+        "/api/v1/recurring",
+        r#"{"name":"{new}","entity":{"kind":"minion","subject":"web1"},"what":{"type":"states","params":{"test":true}},
+            "cron":"0 4 * * SUN","active":false}"#,
+    ),
+    case(
+        "POST",
+        "/api/v1/recurring group",
+        "/api/v1/recurring",
+        r#"{"name":"{new}","entity":{"kind":"group","subject":"web"},"what":{"type":"states","params":{"test":true}},
+            "cron":"0 4 * * SUN","active":false}"#,
+    ),
+    case(
+        "POST",
+        "/api/v1/recurring org",
+        "/api/v1/recurring",
+        r#"{"name":"{new}","entity":{"kind":"org","subject":"default"},"what":{"type":"states","params":{"test":true}},
+            "cron":"0 4 * * SUN","active":false}"#,
+    ),
+    case(
+        "POST",
+        "/api/v1/recurring target",
+        "/api/v1/recurring",
+        r#"{"name":"{new}","entity":{"kind":"target","subject":"web*"},"what":{"type":"states","params":{"test":true}},
+            "cron":"0 4 * * SUN","active":false}"#,
+    ),
+    case(
+        "POST",
+        "/api/v1/recurring/preview",
+        "/api/v1/recurring/preview",
+        r#"{"name":"{new}","entity":{"kind":"minion","subject":"web1"},"what":{"type":"states"},"cron":"@daily"}"#,
+    ),
+    get("/api/v1/recurring/{id}", "/api/v1/recurring/{recurring}"),
+    case(
+        "PUT",
+        "/api/v1/recurring/{id}",
+        "/api/v1/recurring/{recurring}",
+        r#"{"name":"{new}","entity":{"kind":"minion","subject":"web1"},"what":{"type":"states"},"cron":"@daily",
+            "active":false}"#,
+    ),
+    case("DELETE", "/api/v1/recurring/{id}", "/api/v1/recurring/{recurring}", ""),
+    get("/api/v1/recurring/{id}/preview", "/api/v1/recurring/{recurring}/preview"),
+    get("/api/v1/recurring/{id}/fires", "/api/v1/recurring/{recurring}/fires"),
+    case("POST", "/api/v1/recurring/{id}/{verb}", "/api/v1/recurring/{recurring}/skip-next", ""),
+    case("POST", "/api/v1/recurring/{id}/{verb} run", "/api/v1/recurring/{recurring}/run", ""),
+    get("/api/v1/minions/{id}/recurring", "/api/v1/minions/web1/recurring"),
+    get("/api/v1/calendars", "/api/v1/calendars?org=default"),
+    case(
+        "POST",
+        "/api/v1/calendars",
+        "/api/v1/calendars",
+        r#"{"name":"{new}","org":"default","ical":"BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nEND:VCALENDAR\r\n"}"#,
+    ),
+    get("/api/v1/calendars/{name}", "/api/v1/calendars/{calendar}?org=default"),
+    case("PUT", "/api/v1/calendars/{name}", "/api/v1/calendars/{calendar}?org=default", r#"{"zone":"Europe/Prague"}"#),
+    case("DELETE", "/api/v1/calendars/{name}", "/api/v1/calendars/{calendar}?org=default", ""),
+    // It has no URL: who may try is told so.
+    case("POST", "/api/v1/calendars/{name}/refresh", "/api/v1/calendars/{calendar}/refresh?org=default", ""),
+    get("/api/v1/schedules", "/api/v1/schedules?org=default"),
+    case("POST", "/api/v1/schedules", "/api/v1/schedules", r#"{"name":"{new}","org":"default"}"#),
+    get("/api/v1/schedules/{name}", "/api/v1/schedules/{schedule}?org=default"),
+    case("PUT", "/api/v1/schedules/{name}", "/api/v1/schedules/{schedule}?org=default", r#"{"away":"fail"}"#),
+    case("DELETE", "/api/v1/schedules/{name}", "/api/v1/schedules/{schedule}?org=default", ""),
+    case(
+        "POST",
+        "/api/v1/schedules/{name}/assignments",
+        "/api/v1/schedules/{schedule}/assignments?org=default",
+        r#"{"groups":["{group}"]}"#,
+    ),
+    case(
+        "POST",
+        "/api/v1/schedules/{name}/assignments/remove",
+        "/api/v1/schedules/{schedule}/assignments/remove?org=default",
+        r#"{"groups":["web"]}"#,
+    ),
+    case(
+        "POST",
+        "/api/v1/windows/preview",
+        "/api/v1/windows/preview",
+        r#"{"assign":{"schedule":"{schedule}","org":"default","to":{"groups":["web"]}}}"#,
+    ),
+    get("/api/v1/windows/maintenance", "/api/v1/windows/maintenance"),
+    get("/api/v1/windows/feed.ics", "/api/v1/windows/feed.ics"),
+    get("/api/v1/minions/{id}/windows", "/api/v1/minions/web1/windows"),
+    case("PUT", "/api/v1/minions/{id}/maintenance", "/api/v1/minions/web1/maintenance", r#"{"why":"the disk"}"#),
+    case("DELETE", "/api/v1/minions/{id}/maintenance", "/api/v1/minions/web1/maintenance", ""),
     get("/api/v1/events", "/api/v1/events?since=0&follow=false"),
     get("/api/v1/events/ws", "/api/v1/events/ws"),
     get("/api/v1/minions", "/api/v1/minions"),

@@ -64,7 +64,12 @@ fn the_table_has_every_route() {
             routes.insert(format!("{} {path}", method.to_uppercase()));
         }
     }
-    let cases: BTreeSet<String> = CASES.iter().map(|case| format!("{} {}", case.method, case.route)).collect();
+    // Behind a blank stands what is special about one of several cases of a route.
+    let route = |case: &cases::Case| match case.route.starts_with("/api/v1") {
+        true => case.route.split(' ').next().unwrap().to_owned(),
+        false => case.route.to_owned(),
+    };
+    let cases: BTreeSet<String> = CASES.iter().map(|case| format!("{} {}", case.method, route(case))).collect();
     let missing: Vec<_> = routes.difference(&cases).collect();
     assert!(missing.is_empty(), "not in the table: {missing:?}");
     let of_v1 = |route: &&String| route.contains(" /api/v1");

@@ -125,7 +125,7 @@ impl Town {
         let mut names = BTreeMap::new();
         for place in [
             "user", "group", "org", "state", "token", "webhook", "key", "action", "jid", "chain", "shared", "launch",
-            "later", "new",
+            "later", "recurring", "calendar", "schedule", "new",
         ] {
             if case.path.contains(&format!("{{{place}}}")) || case.body.contains(&format!("{{{place}}}")) {
                 self.make(place, &mut names).await;
@@ -195,6 +195,20 @@ impl Town {
                 self.post("root", &format!("/api/v1/chains/{chain}/launch"), &body).await
             }
             "later" => later(),
+            "recurring" => {
+                let (entity, what) = (r#"{"kind":"minion","subject":"web1"}"#, r#"{"type":"states","params":{"test":true}}"#);
+                let body = format!(
+                    r#"{{"name":"{name}","entity":{entity},"what":{what},"cron":"0 4 * * SUN","active":false}}"#
+                );
+                self.post("webop", "/api/v1/recurring", &body).await
+            }
+            "calendar" => self.calendar(&name).await,
+            "schedule" => {
+                let calendar = self.calendar(&name).await;
+                let body = format!(r#"{{"name":"{name}","org":"default","calendar":"{calendar}"}}"#);
+                self.post("root", "/api/v1/schedules", &body).await;
+                name
+            }
             "key" => {
                 self.key(&name).await;
                 name
@@ -212,6 +226,18 @@ impl Town {
     async fn webhook(&self, name: &str) -> String {
         let body = format!(r#"{{"name":"{name}","url":"http://127.0.0.1:9/","active":false}}"#);
         self.post("root", "/api/v1/webhooks", &body).await
+    }
+
+    /// A calendar with one window a day.
+    async fn calendar(&self, name: &str) -> String {
+        let ical = [
+            "BEGIN:VCALENDAR\\r\\nVERSION:2.0\\r\\nPRODID:x\\r\\nBEGIN:VEVENT\\r\\nUID:1\\r\\nDTSTAMP:20260101T000000Z\\r\\n",
+            "DTSTART:20260101T020000Z\\r\\nDTEND:20260101T040000Z\\r\\nRRULE:FREQ=DAILY\\r\\nSUMMARY:a\\r\\nEND:VEVENT\\r\\n",
+            "END:VCALENDAR\\r\\n",
+        ];
+        let body = format!(r#"{{"name":"{name}","org":"default","ical":"{}"}}"#, ical.concat());
+        self.post("root", "/api/v1/calendars", &body).await;
+        name.to_owned()
     }
 
     /// A chain of two steps, of which the second asks first.

@@ -109,6 +109,13 @@ enum Verb {
         /// The name of the copy
         name: String,
     },
+    /// Keep what a chain does as a state of the catalogue (see `saltern state`)
+    SaveAsState {
+        #[command(flatten)]
+        which: Which,
+        /// The name of the state
+        name: String,
+    },
     /// Let others of the organisation see and launch a chain
     Share(Which),
     /// Keep a chain for yourself
@@ -302,6 +309,15 @@ pub(crate) async fn run(args: Args, client: Client) -> Result<ExitCode, Failure>
             let chain = client.copy_chain(&which.which, &name).await?;
             return shown(&chain, "was made", format);
         }
+        Verb::SaveAsState { which, name } => {
+            let saved = client.save_chain_as_state(&which.which, &name).await?;
+            output::show(format, &saved, || {
+                format!(
+                    "State {name} was made. `saltern state show {name}` shows it; minions know it as catalogue.{name}."
+                )
+            })?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Verb::Delete(which) => {
             let chain = client.chain(&which.which).await?.chain;
             client.delete_chain(chain.id, chain.version).await?;
@@ -391,6 +407,7 @@ mod tests {
             &["move", "night", "3", "1"],
             &["rename", "night", "day"],
             &["copy", "night", "day"],
+            &["save-as-state", "night", "web"],
             &["share", "night"],
             &["unshare", "night"],
             &["delete", "night"],

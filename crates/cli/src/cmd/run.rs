@@ -153,6 +153,7 @@ impl Args {
             deadline: self.rules.deadline(),
             metadata: metadata(self.metadata.as_deref())?,
             ret: self.returner.clone(),
+            in_window: self.rules.in_window(),
         })
     }
 
@@ -190,6 +191,7 @@ impl Args {
             metadata: request.metadata,
             ret: request.ret,
             paused: self.rules.is_paused(),
+            in_window: request.in_window,
         }
     }
 

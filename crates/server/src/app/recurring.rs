@@ -73,7 +73,11 @@ impl App {
             return Err(stale(id, before.version));
         }
         let mut definition = self.read_draft(caller, draft, Some(&before)).await?;
+        let seen = before.changed;
         let before = self.settled(before).await?;
+        if before.changed != seen {
+            return Err(stale(id, before.version));
+        }
         definition.row.skip_next = before.skip_next;
         definition.row.next = self.next_of(&definition, &before).await?;
         let audit = caller.audit("recurring.change", &definition.row.name, detail(&definition.row));
@@ -125,7 +129,6 @@ impl App {
         count: usize,
     ) -> Result<Vec<PlannedFire>, Error> {
         let definition = Definition::read(self.seen_recurring(caller, id).await?)?;
-        // Asked when it was made: without an owner's rights it would not fire.
         let after = self.accounted_for(id).await?.max(clock::now());
         self.master.planned_fires(caller, &definition, after, count.clamp(1, MOST_PREVIEWED)).await
     }

@@ -230,7 +230,7 @@ impl App {
         Ok(MinionWindows { is_open, mode: snapshot.mode(minion, now).cloned(), windows })
     }
 
-    /// Opens the windows of minions by hand, until then or until he closes them; `on` is the reason.
+    /// Opens the windows of minions by hand, for a reason, until then or until somebody closes them.
     pub async fn start_maintenance(
         &self,
         caller: &Caller,

@@ -25,7 +25,10 @@ impl Master {
                 let jid = accepted.jid.map_or(Value::Nil, Value::from);
                 Ok(Value::map([("jid", jid), ("minions", Value::list(&accepted.minions))]))
             }
-            Err(Error::NotFound(_) | Error::Invalid(_)) => Ok(Value::Map(Map::new())),
+            Err(error @ (Error::NotFound(_) | Error::Invalid(_) | Error::Conflict(_))) => {
+                tracing::info!(minion = %member.id, %error, "a peer publish was refused");
+                Ok(Value::Map(Map::new()))
+            }
             Err(error) => Err(error),
         }
     }

@@ -46,6 +46,7 @@ async fn every_way_in_leaves_its_decision() {
     fields.push("tgt", "a");
     a.request("minion_pub", fields).await;
     crate::chains::launched(&house, "one", crate::chains::ping_on("a")).await;
+    crate::recurring::run_once(&house, "a").await;
     let used = doors(&house).await;
     let all: BTreeSet<String> =
         Door::ALL.iter().map(|door| serde_json::to_value(door).unwrap().as_str().unwrap().to_owned()).collect();

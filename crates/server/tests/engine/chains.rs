@@ -13,7 +13,7 @@ use saltern_testkit::fake_minion::{FakeMinion, Job};
 use saltern_testkit::wait;
 
 /// A chain of these steps, as JSON.
-async fn chain(house: &House, name: &str, steps: Value) -> saltern_server::app::Chain {
+pub(crate) async fn chain(house: &House, name: &str, steps: Value) -> saltern_server::app::Chain {
     let steps: Vec<Step> = serde_json::from_str(&serde_json::to_string(&steps).unwrap()).unwrap();
     let draft = ChainDraft { name: name.into(), description: String::new(), shared: false, steps };
     house.app().create_chain(&caller(), draft).await.unwrap()
@@ -30,7 +30,7 @@ pub(crate) fn ping_on(minion: &str) -> Value {
 }
 
 /// A step that calls a function on these minions.
-fn call(fun: &str, minions: &[&str]) -> Value {
+pub(crate) fn call(fun: &str, minions: &[&str]) -> Value {
     let target = Value::map([("minions", Value::list(minions.iter().copied()))]);
     Value::map([("type", Value::from("function")), ("params", Value::map([("fun", fun)])), ("target", target)])
 }
@@ -40,13 +40,13 @@ fn typed(kind: &str, minions: &[&str]) -> Value {
     Value::map([("type", Value::from(kind)), ("target", target)])
 }
 
-fn with(step: Value, name: &str, value: impl Into<Value>) -> Value {
+pub(crate) fn with(step: Value, name: &str, value: impl Into<Value>) -> Value {
     let mut step = step.as_map().cloned().unwrap();
     step.insert(name, value);
     Value::Map(step)
 }
 
-fn steps<const N: usize>(steps: [Value; N]) -> Value {
+pub(crate) fn steps<const N: usize>(steps: [Value; N]) -> Value {
     Value::List(steps.into())
 }
 
@@ -58,7 +58,7 @@ fn started(job: &Job) -> (String, i64, Vec<String>) {
 }
 
 /// An answer of the minion's module.
-fn answer(job: (&str, i64), state: &str, steps: &[(&str, &str)]) -> Value {
+pub(crate) fn answer(job: (&str, i64), state: &str, steps: &[(&str, &str)]) -> Value {
     let step = |one: &(&str, &str)| {
         let (id, state) = (one.0.to_owned(), one.1);
         let mut record = vec![("state", Value::from(state))];
@@ -80,7 +80,7 @@ fn answer(job: (&str, i64), state: &str, steps: &[(&str, &str)]) -> Value {
 }
 
 /// The next chunk that arrives; the module is taken on the way.
-async fn chunk(minion: &mut FakeMinion) -> (Job, String, i64, Vec<String>) {
+pub(crate) async fn chunk(minion: &mut FakeMinion) -> (Job, String, i64, Vec<String>) {
     let job = chain_job(minion, "saltern_chain.start").await;
     let (launch, chunk, ids) = started(&job);
     (job, launch, chunk, ids)
@@ -110,12 +110,12 @@ async fn tells(minion: &FakeMinion, job: &Job, number: u32, launch: &str, chunk:
 }
 
 impl House {
-    async fn step_run(&self, launch: LaunchId, step: usize, minion: &str) -> Run {
+    pub(crate) async fn step_run(&self, launch: LaunchId, step: usize, minion: &str) -> Run {
         let view = self.app().launch_of(&caller(), launch).await.unwrap();
         self.state(view.steps[step - 1].1.id, minion).await
     }
 
-    async fn step_is(
+    pub(crate) async fn step_is(
         &self,
         launch: LaunchId,
         step: usize,
@@ -130,7 +130,7 @@ impl House {
         .await
     }
 
-    async fn step_waits(&self, launch: LaunchId, step: usize, minion: &str, what: WaitingFor) {
+    pub(crate) async fn step_waits(&self, launch: LaunchId, step: usize, minion: &str, what: WaitingFor) {
         wait::until_ok(&format!("step {step} on {minion} to wait for {what:?}"), LONG, async || {
             let run = self.step_run(launch, step, minion).await;
             if run.waiting_for == Some(what) { Ok(()) } else { Err(format!("{run:?}")) }
@@ -151,7 +151,7 @@ impl House {
         .await
     }
 
-    async fn launch_ends(&self, launch: LaunchId) -> Launch {
+    pub(crate) async fn launch_ends(&self, launch: LaunchId) -> Launch {
         wait::until_ok("the launch to end", LONG, async || {
             let view = self.app().launch_of(&caller(), launch).await.unwrap();
             if view.launch.ended.is_some() { Ok(view.launch) } else { Err(format!("{:?}", view.launch)) }
@@ -425,4 +425,50 @@ async fn two_of_one_name_and_names_that_are_none_are_refused() {
         let refused = house.app().create_chain(&caller(), again(name)).await.unwrap_err();
         assert!(refused.to_string().contains(word), "{name}: {refused}");
     }
+}
+
+#[tokio::test]
+async fn what_was_held_back_by_a_budget_holds_back_what_comes_after_it() {
+    let house = house().await;
+    let (mut a, _b, _c) = (minion(&house, "a").await, minion(&house, "b").await, minion(&house, "c").await);
+    let careful = |minion: &str| with(with(call("test.ping", &[minion]), "barrier", "all"), "budget", 0);
+    let launch = launched(&house, "racks", steps([call("test.false", &["a"]), careful("b"), careful("c")])).await;
+    let (job, key, ..) = chunk(&mut a).await;
+    a.return_for(&job, answer((&key, 1), "failed", &[("1", "failed")])).await;
+    house.step_is(launch, 2, "b", RunState::Cancelled, Some(Reason::Budget)).await;
+    house.step_is(launch, 3, "c", RunState::Cancelled, Some(Reason::Budget)).await;
+    house.launch_ends(launch).await;
+}
+
+#[tokio::test]
+async fn a_minion_that_was_started_anew_is_asked_at_once() {
+    let house = house().await;
+    let mut a = minion(&house, "a").await;
+    let launch = launched(&house, "anew", steps([call("test.ping", &["a"])])).await;
+    let (_, key, ..) = chunk(&mut a).await;
+    house.row_is(launch, "a", MinionState::Sent).await;
+    a.announce().await;
+    let asked = chain_job(&mut a, "saltern_chain.resume").await;
+    // It has nothing of it: the chunk did not arrive, and is sent again.
+    a.return_for(&asked, answer(("", 0), "none", &[])).await;
+    let (job, again, number, _) = chunk(&mut a).await;
+    assert_eq!((again.as_str(), number), (key.as_str(), 1));
+    a.return_for(&job, answer((&key, 1), "done", &[("1", "done")])).await;
+    house.launch_ends(launch).await;
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_wait_for_a_machine_that_was_to_restart() {
+    let house = house().await;
+    let mut a = minion(&house, "a").await;
+    let launch = launched(&house, "halt", steps([typed("reboot", &["a"]), call("test.ping", &["a"])])).await;
+    let (job, key, ..) = chunk(&mut a).await;
+    a.return_for(&job, answer((&key, 1), "rebooting", &[("1", "started")])).await;
+    house.row_is(launch, "a", MinionState::Restarting).await;
+    house.app().act_on_launch(&caller(), launch, LaunchVerb::Stop).await.unwrap();
+    let told = chain_job(&mut a, "saltern_chain.stop").await;
+    a.return_for(&told, answer((&key, 1), "rebooting", &[("1", "started")])).await;
+    house.step_is(launch, 1, "a", RunState::Failed, Some(Reason::Stopped)).await;
+    house.step_is(launch, 2, "a", RunState::Cancelled, Some(Reason::Cancelled)).await;
+    house.launch_ends(launch).await;
 }

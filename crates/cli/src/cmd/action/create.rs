@@ -59,7 +59,7 @@ pub(super) struct Args {
 }
 
 /// What a step of a chain has not: when and how it is done is up to the chain.
-const NOT_OF_STEPS: [&str; 15] = [
+const NOT_OF_STEPS: [&str; 18] = [
     "at",
     "zone",
     "deadline",
@@ -75,6 +75,9 @@ const NOT_OF_STEPS: [&str; 15] = [
     "metadata",
     "returner",
     "delimiter",
+    "in_window",
+    "override_window",
+    "when_closed",
 ];
 
 const EXAMPLES: &str = "\
@@ -85,6 +88,7 @@ Examples:
   saltern action create package_update 'web*' --at '2026-12-01 04:00' --zone Europe/Berlin
   saltern action create reboot '*' --wave 1:10m --wave 100% --batch 10% --max-failures 3
   saltern action create function db1 fun=test.ping --when-back --deadline 7d
+  saltern action create package_update 'web*' --in-window
   saltern action create reboot 'web*' --chain patch-web";
 
 impl Args {
@@ -102,6 +106,7 @@ impl Args {
             metadata: metadata(self.metadata.as_deref())?,
             ret: self.returner.clone(),
             paused: self.rules.is_paused(),
+            in_window: self.rules.in_window(),
         })
     }
 }

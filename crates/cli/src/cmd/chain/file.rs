@@ -3,24 +3,23 @@
 //! A file holds one chain, several documents of one chain each, or a list of chains under `chains`. Everything is read and
 //! checked before anything is sent, and what is wrong is told with the file, the line where one is known, the chain and the step.
 
+use crate::documents::{self, only, shown};
 use crate::failure::Failure;
 use saltern_api::shape::ChainDraft;
 use saltern_core::chain::{Step, check_all, check_name};
 use saltern_core::value::{Map, Value};
-use saltern_render::Error;
 use saltern_render::yaml;
-use std::io::Read;
 
-/// The largest file that is read.
-const LARGEST: u64 = 16 * 1024 * 1024;
 /// What a chain may say of itself.
 const KEYS: [&str; 4] = ["name", "description", "shared", "steps"];
+/// What a document is.
+const FORM: &str = "a chain is a map with `name` and `steps`, or there is a list under `chains`";
 
 /// Reads all chains of these files; `-` is standard input.
 pub(super) fn read_all(files: &[String]) -> Result<Vec<ChainDraft>, Failure> {
     let mut chains: Vec<ChainDraft> = Vec::new();
     for file in files {
-        for chain in read(file, &content(file)?)? {
+        for chain in read(file, &documents::content(file)?)? {
             if chains.iter().any(|other| other.name == chain.name) {
                 return Err(Failure::usage(format!("{}: the chain {:?} is there twice", shown(file), chain.name)));
             }
@@ -36,35 +35,14 @@ pub(super) fn write(chains: &[ChainDraft]) -> Result<String, Failure> {
     Ok(documents?.join("---\n"))
 }
 
-fn content(file: &str) -> Result<String, Failure> {
-    let cannot = |error: std::io::Error| Failure::new(format!("cannot read {}: {error}", shown(file)));
-    let mut text = String::new();
-    let read = if file == "-" {
-        std::io::stdin().lock().take(LARGEST + 1).read_to_string(&mut text)
-    } else {
-        std::fs::File::open(file).map_err(cannot)?.take(LARGEST + 1).read_to_string(&mut text)
-    };
-    match read.map_err(cannot)? as u64 {
-        LARGEST.. => Err(Failure::new(format!("{} is larger than {} MiB", shown(file), LARGEST >> 20))),
-        _ => Ok(text),
-    }
-}
-
 /// Reads the chains of one file.
 fn read(file: &str, text: &str) -> Result<Vec<ChainDraft>, Failure> {
     let mut chains = Vec::new();
-    for Document { line, text } in documents(text) {
-        let wrong = |error: String| Failure::usage(format!("{}: {error}", shown(file)));
-        let at_line = |error: String| Failure::usage(format!("{}, line {line}: {error}", shown(file)));
-        match yaml::load(text).map_err(|error| wrong(moved(error, line - 1).to_string()))? {
-            Value::Nil => {}
-            Value::Map(map) if map.get("chains").is_some() => chains.extend(list(&map).map_err(at_line)?),
-            Value::Map(map) => chains.push(chain(&map).map_err(at_line)?),
-            _ => {
-                return Err(at_line(
-                    "a chain is a map with `name` and `steps`, or there is a list under `chains`".into(),
-                ));
-            }
+    for document in documents::read(file, text, FORM)? {
+        let at_line = |error: String| document.wrong(error);
+        match document.map.get("chains") {
+            Some(_) => chains.extend(list(&document.map).map_err(at_line)?),
+            None => chains.push(chain(&document.map).map_err(at_line)?),
         }
     }
     if chains.is_empty() {
@@ -73,43 +51,6 @@ fn read(file: &str, text: &str) -> Result<Vec<ChainDraft>, Failure> {
         );
     }
     Ok(chains)
-}
-
-/// A part of a file, and the line it begins at.
-struct Document<'a> {
-    line: usize,
-    text: &'a str,
-}
-
-/// The documents of a file. Three dashes at the beginning of a line begin one wherever they stand, in texts too: so says YAML.
-fn documents(text: &str) -> Vec<Document<'_>> {
-    let mut documents = Vec::new();
-    let (mut begin, mut line, mut at) = (0, 1, 0);
-    for (index, this) in text.split_inclusive('\n').enumerate() {
-        let is_marker =
-            this.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-        if is_marker && at > begin {
-            documents.push(Document { line, text: &text[begin..at] });
-            (begin, line) = (at, index + 1);
-        }
-        at += this.len();
-    }
-    documents.push(Document { line, text: &text[begin..] });
-    documents
-}
-
-/// An error of a document, with the lines of its file.
-fn moved(error: Error, lines: usize) -> Error {
-    match error {
-        Error::Yaml { problem, mut at, mut context } => {
-            at.line += lines;
-            if let Some((_, begin)) = &mut context {
-                begin.line += lines;
-            }
-            Error::Yaml { problem, at, context }
-        }
-        other => other,
-    }
 }
 
 fn list(map: &Map) -> Result<Vec<ChainDraft>, String> {
@@ -158,26 +99,8 @@ fn chain(map: &Map) -> Result<ChainDraft, String> {
     Ok(ChainDraft { name, description, shared, steps })
 }
 
-fn only(map: &Map, keys: &[&str]) -> Result<(), String> {
-    match map.iter().map(|(key, _)| key.key_text()).find(|key| !keys.contains(&key.as_ref())) {
-        Some(key) => Err(format!("`{key}` is not known here, only {}", keys.join(", "))),
-        None => Ok(()),
-    }
-}
-
 fn step(value: &Value) -> Result<Step, String> {
-    if !value.is_json_exact() {
-        return Err("its keys must be texts, and its values what JSON can carry: no bytes, no infinite numbers".into());
-    }
-    let json = serde_json::to_string(value).map_err(|error| error.to_string())?;
-    serde_json::from_str(&json).map_err(|error| without_place(&error))
-}
-
-/// What is wrong, without the place in a JSON text that nobody has seen.
-fn without_place(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+    documents::typed(value)
 }
 
 fn document(chain: &ChainDraft) -> Result<String, Failure> {
@@ -194,10 +117,6 @@ fn document(chain: &ChainDraft) -> Result<String, Failure> {
     }
     map.push("steps", steps);
     Ok(yaml::to_yaml(&Value::Map(map)))
-}
-
-fn shown(file: &str) -> &str {
-    if file == "-" { "standard input" } else { file }
 }
 
 #[cfg(test)]

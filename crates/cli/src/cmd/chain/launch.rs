@@ -6,6 +6,7 @@ use crate::args::{Delimiter, Format};
 use crate::failure::{FAILED, Failure};
 use crate::output::style::{Colour, Style};
 use crate::output::{self, text, when};
+use crate::rules::WindowRules;
 use crate::{params, rules};
 use saltern_api::client::Client;
 use saltern_api::shape::{ChainDetail, Launch, LaunchPreview, LaunchRequest, Time};
@@ -51,6 +52,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = rules::time_span)]
     deadline: Option<Duration>,
 
+    #[command(flatten)]
+    windows: WindowRules,
+
     /// What the launch is called, if not as the chain
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -88,6 +92,9 @@ impl Args {
             params: overrides(chain, &self.set)?,
             due: rules::due(self.at.as_deref(), self.zone, now)?,
             deadline: self.deadline.map(|deadline| deadline.as_secs_f64()),
+            in_window: self.windows.in_window(),
+            window: self.windows.rule(),
+            override_window: self.windows.override_window(),
         })
     }
 }

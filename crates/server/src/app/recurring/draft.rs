@@ -110,7 +110,7 @@ impl App {
         draft: RecurringDraft,
         before: Option<&Recurring>,
     ) -> Result<Definition, Error> {
-        let org = self.org_of_entity(caller, &draft.entity)?;
+        let org = self.org_of_entity(caller, &draft.entity, before)?;
         draft.entity.check(&caller.rights, &org)?;
         check_name(&draft.name)?;
         check_times(&draft)?;
@@ -178,7 +178,7 @@ impl App {
     }
 
     /// The organisation a thing belongs to. What he does not see is not there.
-    fn org_of_entity(&self, caller: &Caller, entity: &EntityRef) -> Result<String, Error> {
+    fn org_of_entity(&self, caller: &Caller, entity: &EntityRef, before: Option<&Recurring>) -> Result<String, Error> {
         let snapshot = self.master.directory.snapshot();
         let name = &entity.subject;
         match entity.kind {
@@ -203,7 +203,9 @@ impl App {
                 }
                 let compiled = entity.target().compile(&self.master.config.nodegroups);
                 compiled.map_err(|error| Error::Invalid(format!("target: {error}")))?;
-                Ok(own_org(caller))
+                // Whom a target means is a matter of its organisation, whoever changes it.
+                let is_target = |row: &&Recurring| row.entity_kind == EntityKind::Target.as_str();
+                Ok(before.filter(is_target).map_or_else(|| own_org(caller), |before| before.org.clone()))
             }
         }
     }

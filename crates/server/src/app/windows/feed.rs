@@ -3,13 +3,9 @@
 use crate::app::{App, Caller};
 use crate::engine::Hours;
 use crate::{Error, clock};
-use saltern_calendar::cron::Cron;
 use saltern_calendar::ical::{FeedEvent, write};
-use saltern_calendar::zone::Zone;
-use saltern_core::access::{Entity, Thing, Wish};
-use saltern_core::ids::{MinionId, RecurringId};
+use saltern_core::ids::MinionId;
 use saltern_core::time::Timestamp;
-use saltern_store::Recurring;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,16 +23,17 @@ pub struct FeedFilter {
 
 /// How far ahead it tells.
 const AHEAD: Duration = Duration::from_secs(90 * 86_400);
-/// Most events of one schedule or recurring action: what happens every minute is no news in a calendar.
+/// Most events of one schedule.
 const MOST_OF_ONE: usize = 1_000;
 /// Most events.
 const MOST: usize = 20_000;
 /// Most minions named in an event.
 const NAMED: usize = 20;
-/// Definitions read at once.
-const PAGE: usize = 1_000;
 /// How long an instant is shown: a calendar has no points.
 const SHOWN: Duration = Duration::from_secs(15 * 60);
+
+/// The times of a schedule, and the minions it holds for.
+type Bound<'a> = (&'a Arc<Hours>, Vec<&'a MinionId>);
 
 impl App {
     /// The windows of the minions he sees, and when what he sees recurs, for the next 90 days as iCal text.
@@ -45,7 +42,15 @@ impl App {
         let (from, to) = (clock::now(), clock::now().plus(AHEAD));
         let mut events = self.windows_seen(caller, filter, from, to)?;
         if !filter.windows_only && filter.schedule.is_none() && filter.minion.is_none() {
-            self.add_fires(caller, from, to, &mut events).await?;
+            for (at, row) in self.planned_until(caller, to, MOST).await? {
+                events.push(FeedEvent {
+                    uid: format!("recurring-{}-{}@saltern", row.id, at.secs()),
+                    start: at,
+                    end: at.plus(SHOWN),
+                    summary: row.name,
+                    description: String::new(),
+                });
+            }
         }
         events.truncate(MOST);
         Ok(write(&events, "Saltern"))
@@ -62,7 +67,7 @@ impl App {
             self.check_seen(caller, minion)?;
         }
         let snapshot = self.master.windows.snapshot();
-        let mut by_schedule: BTreeMap<(&str, &str), (&Arc<Hours>, Vec<&MinionId>)> = BTreeMap::new();
+        let mut by_schedule: BTreeMap<(&str, &str), Bound<'_>> = BTreeMap::new();
         let members = self.master.members();
         let meant = |id: &MinionId| filter.minion.as_ref().is_none_or(|minion| minion == id);
         for member in members.iter().filter(|member| caller.sight().sees(&member.id) && meant(&member.id)) {
@@ -93,49 +98,5 @@ impl App {
             }
         }
         Ok(events)
-    }
-
-    async fn add_fires(
-        &self,
-        caller: &Caller,
-        from: Timestamp,
-        to: Timestamp,
-        events: &mut Vec<FeedEvent>,
-    ) -> Result<(), Error> {
-        let mut after = RecurringId(0);
-        loop {
-            let page = self.master.store.recurrings(after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = last.id;
-            let is_last = page.len() < PAGE;
-            for row in page.iter().filter(|row| row.active && self.may_know(caller, row)) {
-                let (Ok(cron), Ok(zone)) = (Cron::parse(&row.cron, &row.seed), Zone::parse(&row.zone)) else {
-                    continue;
-                };
-                let instants = cron.fires(from, &zone).take_while(|at| *at < to);
-                let skipped = usize::from(row.skip_next);
-                events.extend(instants.skip(skipped).take(MOST_OF_ONE).map(|at| FeedEvent {
-                    uid: format!("recurring-{}-{}@saltern", row.id, at.secs()),
-                    start: at,
-                    end: at.plus(SHOWN),
-                    summary: row.name.clone(),
-                    description: format!("{} {}: {}", row.entity_kind, row.entity, cron.describe()),
-                }));
-            }
-            if is_last || events.len() >= MOST {
-                return Ok(());
-            }
-        }
-    }
-
-    fn may_know(&self, caller: &Caller, row: &Recurring) -> bool {
-        let minion = MinionId::new(row.entity.as_str()).ok();
-        let entity = match (row.entity_kind.as_str(), &minion) {
-            ("minion", Some(minion)) => Entity::Minion(minion),
-            ("group", _) => Entity::Group(&row.entity),
-            ("org", _) => Entity::Organisation(&row.entity),
-            _ => Entity::Target,
-        };
-        row.owner == caller.who || self.may(caller, &Wish::Manage(Thing::Recurring { org: &row.org, entity })).is_ok()
     }
 }

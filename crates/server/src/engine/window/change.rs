@@ -7,9 +7,11 @@ use crate::engine::Work;
 use crate::master::Master;
 use crate::{Error, clock};
 use saltern_core::ids::{ActionId, LaunchId, MinionId};
+use saltern_core::run::WaitingFor;
 use saltern_core::time::Timestamp;
 use saltern_store::{Action, Assignment, WindowChange, WindowData, Written};
 use serde::{Deserialize, Serialize};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -127,7 +129,12 @@ impl Master {
         for (action, run) in waiting {
             let due = run.due.unwrap_or(action.new.due).max(now);
             let was_open = before.opening_far(&run.minion, due) == Opening::Open;
-            let Opening::Closed(next) = after.opening_far(&run.minion, due) else { continue };
+            if after.opening_far(&run.minion, due) == Opening::Open {
+                continue;
+            }
+            // What waits for a window takes any: one that is open now lets it start, and is no harm.
+            let from = if run.waiting_for == Some(WaitingFor::Window) { now } else { due };
+            let Opening::Closed(next) = after.opening_far(&run.minion, from) else { continue };
             if was_open && restricted.is(self, &action, &run.minion).await? {
                 touched.push(Touched {
                     action: action.id,
@@ -147,7 +154,7 @@ impl Master {
 #[derive(Default)]
 struct Restricted {
     actions: BTreeMap<ActionId, bool>,
-    launches: BTreeMap<LaunchId, Vec<Action>>,
+    launches: BTreeMap<LaunchId, Arc<[Action]>>,
 }
 
 impl Restricted {
@@ -156,12 +163,13 @@ impl Restricted {
             return Ok(false);
         }
         let (Some(launch), Some(_)) = (action.new.launch, action.new.step) else { return self.is_one(action) };
-        if !self.launches.contains_key(&launch) {
-            self.launches.insert(launch, master.store.launch_actions(launch).await?);
-        }
+        let steps = match self.launches.entry(launch) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => new.insert(master.store.launch_actions(launch).await?.into()).clone(),
+        };
         // A part of a launch begins with its first step, and has to be inside if any of it changes something.
-        for step in self.launches.get(&launch).cloned().unwrap_or_default() {
-            if self.is_one(&step)? && master.store.run(step.id, minion).await?.is_some() {
+        for step in steps.iter() {
+            if self.is_one(step)? && master.store.run(step.id, minion).await?.is_some() {
                 return Ok(true);
             }
         }
@@ -198,7 +206,7 @@ fn applied(data: &WindowData, change: &WindowChange) -> WindowData {
     }
     let mut assigned: BTreeSet<Assignment> = data.assignments.drain(..).collect();
     assigned.extend(change.assign.iter().cloned());
-    change.unassign.iter().for_each(|one| drop(assigned.remove(one)));
+    assigned.retain(|one| !change.unassign.contains(one));
     data.assignments = assigned.into_iter().collect();
     data
 }

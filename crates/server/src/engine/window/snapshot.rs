@@ -38,7 +38,7 @@ pub(crate) struct Rules {
 /// All that is known of windows.
 #[derive(Default)]
 pub(crate) struct Snapshot {
-    pub(crate) data: WindowData,
+    pub(crate) data: Arc<WindowData>,
     pub(super) groups: Groups,
     pub(super) made: Timestamp,
     hours: BTreeMap<(String, String), Arc<Hours>>,
@@ -67,7 +67,7 @@ impl Snapshot {
         }
         let rules = rules(&data, &groups, &hours);
         let modes = data.modes.iter().map(|mode| (mode.minion.clone(), mode.clone())).collect();
-        Self { data, groups, made: now, hours, rules, modes }
+        Self { data: Arc::new(data), groups, made: now, hours, rules, modes }
     }
 
     /// The same with other members of groups.

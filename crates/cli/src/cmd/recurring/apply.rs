@@ -1,0 +1,159 @@
+//! `saltern recurring apply` and `export`: what recurs from files, and back into them.
+//!
+//! Applying twice changes nothing the second time, so nobody becomes the owner of what he has not changed.
+
+use super::file::{self, Entry};
+use super::find;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::output::{self, text};
+use saltern_api::client::{Client, ClientError};
+use saltern_api::shape::{Recurring, RecurringDraft};
+use saltern_core::value::Value;
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// Make what recurs what files say
+///
+/// What is not there by its name on what it is done on is made, what differs is changed, and what is as the file says is left alone.
+/// A file has one definition, several documents of one each, or a list of them under `recurring`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A YAML file, `-` for standard input; may be given several times
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    files: Vec<String>,
+
+    /// Only tell what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What became of one of a file.
+#[derive(Debug, Serialize)]
+struct Applied {
+    name: String,
+    /// Its number; nothing if it is not there
+    id: Option<i64>,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Created,
+    Changed,
+    Unchanged,
+}
+
+pub(super) async fn run(args: &Args, client: &Client, format: Format) -> Result<ExitCode, Failure> {
+    // Everything is read before anything is done: a mistake in the last file leaves all as it is.
+    let entries = file::read_all(&args.files)?;
+    let mut all = Vec::new();
+    for entry in &entries {
+        let about = |failure: Failure| failure.about(&format!("{:?}", entry.name));
+        let applied = apply(client, entry, args.dry_run).await.map_err(about)?;
+        if format == Format::Text {
+            output::line(&applied.told(args.dry_run))?;
+        }
+        all.push(applied);
+    }
+    if format != Format::Text {
+        output::show(format, &all, String::new)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints definitions as files that `apply` reads.
+pub(super) async fn export(client: &Client, which: &[String], format: Format) -> Result<ExitCode, Failure> {
+    let mut all: Vec<Recurring> = Vec::new();
+    for which in which {
+        all.push(find(client, which).await?);
+    }
+    if which.is_empty() {
+        all = client.recurrings(None).await?;
+        // What one may not change is shown without its parameters.
+        all.retain(|one| one.changeable);
+    }
+    let mut entries = Vec::new();
+    for one in &all {
+        let chain = match one.what.chain {
+            Some(id) => Some(client.chain(&id.to_string()).await?.chain.name),
+            None => None,
+        };
+        entries.push(Entry::of(RecurringDraft::of(one), chain));
+    }
+    match format {
+        Format::Json => output::line(&output::json(&entries)?)?,
+        Format::Text | Format::Yaml => output::line(&file::write(&entries)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn apply(client: &Client, entry: &Entry, dry_run: bool) -> Result<Applied, Failure> {
+    let chain = match &entry.chain {
+        Value::Nil => None,
+        which => Some(client.chain(&which.key_text()).await?.chain.id),
+    };
+    let wanted = entry.draft(chain).map_err(Failure::usage)?;
+    let done = |id: Option<i64>, outcome| Applied { name: wanted.name.clone(), id, outcome };
+    // What is overtaken is looked at again, once: the file says all there is to say.
+    let mut is_last = false;
+    loop {
+        let known = client.recurrings(Some(&wanted.entity)).await?.into_iter().find(|one| one.name == wanted.name);
+        let outcome = outcome(known.as_ref(), &wanted);
+        let id = known.as_ref().map(|known| known.id);
+        let written = match known {
+            _ if dry_run || outcome == Outcome::Unchanged => return Ok(done(id, outcome)),
+            None => client.create_recurring(&wanted).await,
+            Some(known) => client.put_recurring(known.id, known.version, &wanted).await,
+        };
+        match written {
+            Err(ClientError::Refused { status: 412, .. }) if !is_last => is_last = true,
+            written => return Ok(done(Some(written?.id), outcome)),
+        }
+    }
+}
+
+fn outcome(known: Option<&Recurring>, wanted: &RecurringDraft) -> Outcome {
+    match known {
+        None => Outcome::Created,
+        Some(known) if RecurringDraft::of(known) == *wanted => Outcome::Unchanged,
+        Some(_) => Outcome::Changed,
+    }
+}
+
+impl Applied {
+    fn told(&self, dry_run: bool) -> String {
+        let what = match (self.outcome, dry_run) {
+            (Outcome::Created, false) => "created",
+            (Outcome::Changed, false) => "changed",
+            (Outcome::Unchanged, _) => "unchanged",
+            (Outcome::Created, true) => "would be created",
+            (Outcome::Changed, true) => "would be changed",
+        };
+        let number = self.id.map_or_else(String::new, |id| format!(" ({id})"));
+        format!("Recurring action {}{number}: {what}", text::clean(&self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::show::tests::recurring;
+    use super::*;
+
+    #[test]
+    fn what_is_as_wanted_is_left_alone() {
+        let wanted = RecurringDraft::of(&recurring());
+        assert_eq!(outcome(Some(&recurring()), &wanted), Outcome::Unchanged);
+        assert_eq!(outcome(Some(&recurring()), &RecurringDraft { spread: 0, ..wanted.clone() }), Outcome::Changed);
+        assert_eq!(outcome(None, &wanted), Outcome::Created);
+    }
+
+    #[test]
+    fn what_would_be_done_is_not_told_as_done() {
+        let applied = Applied { name: "nightly".into(), id: None, outcome: Outcome::Created };
+        assert_eq!(applied.told(true), "Recurring action nightly: would be created");
+        let applied = Applied { id: Some(7), ..applied };
+        assert_eq!(applied.told(false), "Recurring action nightly (7): created");
+    }
+}

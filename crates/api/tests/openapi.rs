@@ -77,7 +77,8 @@ fn every_operation_tells_its_statuses() {
             has("413");
             has("415");
         }
-        let versioned = ["users/{", "chains/{", "groups/{", "organisations/{", "webhooks/{", "recurring/{", "calendars/{"];
+        let versioned =
+            ["users/{", "chains/{", "groups/{", "organisations/{", "webhooks/{", "recurring/{", "calendars/{"];
         let is_versioned = versioned.iter().chain(&["schedules/{"]).any(|part| name.contains(part));
         if is_versioned && ["PUT", "PATCH", "DELETE"].iter().any(|method| name.starts_with(method)) {
             has("412");

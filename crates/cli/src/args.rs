@@ -171,7 +171,8 @@ impl TargetKind {
             TargetType::Pcre => 'E',
             TargetType::List => {
                 let expression = self.expression(target);
-                let ids: Vec<&str> = expression.as_list().unwrap_or_default().iter().filter_map(Value::as_str).collect();
+                let ids: Vec<&str> =
+                    expression.as_list().unwrap_or_default().iter().filter_map(Value::as_str).collect();
                 return format!("L@{}", ids.join(","));
             }
             TargetType::Grain => 'G',

@@ -124,8 +124,23 @@ impl Town {
     pub(crate) async fn ask(&self, case: &Case, person: &Person) -> (String, Reply) {
         let mut names = BTreeMap::new();
         for place in [
-            "user", "group", "org", "state", "token", "webhook", "key", "action", "jid", "chain", "shared", "launch",
-            "later", "recurring", "calendar", "schedule", "new",
+            "user",
+            "group",
+            "org",
+            "state",
+            "token",
+            "webhook",
+            "key",
+            "action",
+            "jid",
+            "chain",
+            "shared",
+            "launch",
+            "later",
+            "recurring",
+            "calendar",
+            "schedule",
+            "new",
         ] {
             if case.path.contains(&format!("{{{place}}}")) || case.body.contains(&format!("{{{place}}}")) {
                 self.make(place, &mut names).await;
@@ -196,7 +211,8 @@ impl Town {
             }
             "later" => later(),
             "recurring" => {
-                let (entity, what) = (r#"{"kind":"minion","subject":"web1"}"#, r#"{"type":"states","params":{"test":true}}"#);
+                let (entity, what) =
+                    (r#"{"kind":"minion","subject":"web1"}"#, r#"{"type":"states","params":{"test":true}}"#);
                 let body = format!(
                     r#"{{"name":"{name}","entity":{entity},"what":{what},"cron":"0 4 * * SUN","active":false}}"#
                 );

@@ -10,8 +10,10 @@ mod idempotency;
 mod launches;
 mod pages;
 mod people;
+mod recurring;
 mod sessions;
 mod versions;
+mod windows;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};

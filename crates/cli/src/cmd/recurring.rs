@@ -193,7 +193,8 @@ async fn find(client: &Client, which: &str) -> Result<Recurring, Failure> {
         0 => Err(Failure::new(format!("nothing that recurs is called {which:?}")).hint("`saltern recurring list`")),
         1 => found.pop().ok_or_else(|| Failure::new("there is nothing")),
         _ => {
-            let all: Vec<String> = found.iter().map(|one| format!("{} on {}", one.id, show::entity(&one.entity))).collect();
+            let all: Vec<String> =
+                found.iter().map(|one| format!("{} on {}", one.id, show::entity(&one.entity))).collect();
             Err(Failure::new(format!("several are called {which:?}: {}", all.join(", "))).hint("give the number"))
         }
     }

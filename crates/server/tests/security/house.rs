@@ -112,7 +112,8 @@ impl House {
         .unwrap();
     }
 
-    async fn reopen(&mut self) {
+    /// Starts a server that was killed, on the same data and ports.
+    pub(crate) async fn reopen(&mut self) {
         for (key, value) in &mut self.settings {
             match key.as_str() {
                 "publish_port" => *value = self.publications.port().into(),

@@ -6,9 +6,7 @@ use crate::params;
 use crate::rules::{How, time_span};
 use clap::ValueEnum;
 use saltern_api::client::Client;
-use saltern_api::shape::{
-    CatchUp, EntityKind, Overlap, RecurringDraft, RecurringEntity, RecurringWhat,
-};
+use saltern_api::shape::{CatchUp, EntityKind, Overlap, RecurringDraft, RecurringEntity, RecurringWhat};
 use saltern_calendar::cron::Cron;
 use saltern_calendar::zone::Zone;
 use saltern_core::action::Policy;
@@ -210,11 +208,9 @@ impl CreateArgs {
             return Err(Failure::usage("say what it is done on: --minion, --group, --org or --target"));
         };
         let what = match (self.kind, self.what.read(client).await?) {
-            (Some(kind), None) => RecurringWhat {
-                params: written(params::read(&kind, &self.params)?),
-                kind: Some(kind),
-                chain: None,
-            },
+            (Some(kind), None) => {
+                RecurringWhat { params: written(params::read(&kind, &self.params)?), kind: Some(kind), chain: None }
+            }
             (None, Some(what)) => what,
             (Some(kind), Some(_)) => {
                 return Err(Failure::usage(format!("do {kind:?}, or states, or a chain: not more than one of them")));
@@ -400,7 +396,8 @@ mod tests {
     use clap::Parser;
 
     fn verb(words: &[&str]) -> Result<Verb, String> {
-        let cli = Cli::try_parse_from(["saltern", "recurring"].iter().chain(words)).map_err(|error| error.to_string())?;
+        let cli =
+            Cli::try_parse_from(["saltern", "recurring"].iter().chain(words)).map_err(|error| error.to_string())?;
         match cli.command {
             Command::Recurring(args) => Ok(args.verb),
             _ => panic!("not recurring"),

@@ -77,7 +77,8 @@ pub(super) async fn run(
 
 fn told(schedule: &str, way: Way, to: &Subjects) -> String {
     let minions = to.minions.iter().map(|minion| text::clean(minion));
-    let all: Vec<String> = minions.chain(to.groups.iter().map(|group| format!("group {}", text::clean(group)))).collect();
+    let all: Vec<String> =
+        minions.chain(to.groups.iter().map(|group| format!("group {}", text::clean(group)))).collect();
     let word = if way == Way::To { "holds for" } else { "does not hold any more for" };
     format!("Schedule {} {word} {}", text::clean(schedule), all.join(", "))
 }

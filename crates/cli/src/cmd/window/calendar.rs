@@ -35,7 +35,7 @@ pub(super) enum Verb {
         #[arg(long, value_name = "URL")]
         url: Option<String>,
         /// Read it anew so often: 6h; at least 5m
-        #[arg(long, value_name = "DURATION", requires = "url", value_parser = rules::time_span)]
+        #[arg(long, value_name = "DURATION", requires = "url", conflicts_with = "file", value_parser = rules::time_span)]
         refresh: Option<Duration>,
         /// The time zone of what names none: UTC (unless told), Europe/Prague
         #[arg(long, value_name = "ZONE")]
@@ -86,7 +86,10 @@ pub(super) async fn run(verb: Verb, client: &Client, org: Option<&str>, format: 
             let zone = zone.or_else(|| known.as_ref().map(|known| known.calendar.zone.clone()));
             let content = CalendarContent { ical, url, zone, refresh };
             let changed = put(client, org, &name, known.as_ref(), content, strategy).await?;
-            (changed, format!("Calendar {} {}", text::clean(&name), if known.is_some() { "was changed" } else { "was made" }))
+            (
+                changed,
+                format!("Calendar {} {}", text::clean(&name), if known.is_some() { "was changed" } else { "was made" }),
+            )
         }
         Verb::Refresh { name, strategy } => {
             let changed = client.refresh_calendar(org, &name, strategy.get()).await?;
@@ -115,8 +118,7 @@ pub(super) async fn put(
         Some(known) => client.put_calendar(org, name, known.calendar.version, strategy.get(), &content).await?,
         None => {
             let CalendarContent { ical, url, zone, refresh } = content;
-            let calendar =
-                NewCalendar { name: name.to_owned(), org: org.map(str::to_owned), ical, url, zone, refresh };
+            let calendar = NewCalendar { name: name.to_owned(), org: org.map(str::to_owned), ical, url, zone, refresh };
             client.create_calendar(&calendar).await?
         }
     })

@@ -171,7 +171,10 @@ schedules:
         let (name, company) = &plan.calendars[0];
         assert_eq!((name.as_str(), company.refresh, company.ical.as_deref()), ("company", Some(21_600), None));
         let (_, nights) = &plan.calendars[1];
-        assert_eq!((nights.zone.as_deref(), nights.ical.as_deref()), (Some("Europe/Prague"), Some("BEGIN:VCALENDAR\r\n")));
+        assert_eq!(
+            (nights.zone.as_deref(), nights.ical.as_deref()),
+            (Some("Europe/Prague"), Some("BEGIN:VCALENDAR\r\n"))
+        );
         assert_eq!(plan.schedules[0].assigned_to.as_ref().unwrap().groups, ["sap"]);
         assert_eq!((plan.schedules[1].content.away, &plan.schedules[1].assigned_to), (Away::Fail, &None));
     }

@@ -45,7 +45,8 @@ pub(super) async fn run(verb: Verb, client: &Client, format: Format) -> Result<E
         Verb::On { minions, why, until, zone } => {
             let now = clock::now();
             let until = rules::due(until.as_deref(), zone, now)?;
-            let told = until.map_or_else(|| "until you end it".to_owned(), |until| format!("until {}", when::when(until.0, now)));
+            let told = until
+                .map_or_else(|| "until you end it".to_owned(), |until| format!("until {}", when::when(until.0, now)));
             let maintenance = Maintenance { why, until };
             for minion in &minions {
                 client.start_maintenance(minion, &maintenance).await?;

@@ -137,8 +137,7 @@ pub(super) async fn put(
         Some(known) => client.put_schedule(org, name, known.version, strategy.get(), &content).await?,
         None => {
             let ScheduleContent { kind, calendar, away } = content;
-            let schedule =
-                NewSchedule { name: name.to_owned(), org: org.map(str::to_owned), kind, calendar, away };
+            let schedule = NewSchedule { name: name.to_owned(), org: org.map(str::to_owned), kind, calendar, away };
             client.create_schedule(&schedule).await?
         }
     })

@@ -54,7 +54,10 @@ pub(super) fn schedule(one: &Schedule, now: Timestamp, style: Style) -> String {
         ("Organisation", one.org.clone()),
         ("Kind", one.kind.as_str().to_owned()),
         ("Calendar", one.calendar.clone().unwrap_or_else(|| "none: it is never open".to_owned())),
-        ("Outside", if one.away.as_str() == "fail" { "what was to start fails" } else { "what was to start waits" }.to_owned()),
+        (
+            "Outside",
+            if one.away.as_str() == "fail" { "what was to start fails" } else { "what was to start waits" }.to_owned(),
+        ),
         ("Assigned to", subjects(&one.assigned_to)),
         ("Minions now", named(&one.minions)),
         ("Next", one.next.clone().unwrap_or_else(|| "none".to_owned())),
@@ -110,7 +113,12 @@ pub(super) fn minion(id: &str, windows: &MinionWindows, now: Timestamp, style: S
     let open = if windows.open { "may be changed now" } else { "may not be changed now" };
     let mut lines = vec![format!("{} {open}.", text::clean(id))];
     if let Some(mode) = &windows.maintenance {
-        lines.push(format!("It is in maintenance {}, by {}: {}", until(mode, now), text::clean(&mode.by), text::clean(&mode.why)));
+        lines.push(format!(
+            "It is in maintenance {}, by {}: {}",
+            until(mode, now),
+            text::clean(&mode.by),
+            text::clean(&mode.why)
+        ));
     }
     if windows.windows.is_empty() {
         let why = if windows.open { "It has no schedule." } else { "No window of it is known." };
@@ -143,7 +151,8 @@ pub(super) fn maintenance(modes: &[MaintenanceMode], now: Timestamp, style: Styl
 }
 
 fn until(mode: &MaintenanceMode, now: Timestamp) -> String {
-    mode.until.map_or_else(|| "until somebody ends it".to_owned(), |until| format!("until {}", when::when(until.0, now)))
+    mode.until
+        .map_or_else(|| "until somebody ends it".to_owned(), |until| format!("until {}", when::when(until.0, now)))
 }
 
 /// What a change has come to.

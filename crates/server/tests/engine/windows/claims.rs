@@ -1,13 +1,13 @@
 //! The second look: what was let in, and finds its window closed when it could start.
 
-use super::{DAY, HOUR, NOW, TOMORROW, id, minions, patch, times};
+use super::{DAY, HOUR, NOW, TOMORROW, assign, id, minions, patch, put_calendar, times};
 use crate::house::{House, caller};
 use crate::ward::{Hands, house, minion, ping};
 use saltern_core::action::{Batch, Offline, Policy, Size, WindowRule};
 use saltern_core::ids::ActionId;
 use saltern_core::run::{Reason, RunState, WaitingFor};
 use saltern_core::time::Timestamp;
-use saltern_server::app::{ActionRequest, Strategy, Verb};
+use saltern_server::app::{ActionRequest, ScheduleDraft, Strategy, Verb, WindowEdit};
 use saltern_testkit::fake_minion::{FakeMinion, Job};
 use std::time::Duration;
 
@@ -21,20 +21,23 @@ async fn delayed(house: &House, rule: WindowRule) -> (FakeMinion, FakeMinion, Jo
     let action = house.submit(request).await.action;
     let job = a.job("cmd.run").await;
     house.becomes(action, "b", RunState::Queued, None).await;
-    // Behind the server's back, as time passes: whoever changes a calendar would be asked what becomes of the waiting.
-    house.window_passes();
-    house.app().start_maintenance(&caller(), &[id("a")], "so that it is read again", None).await.unwrap();
+    house.window_passes().await;
     assert!(!house.is_open("b").await);
     (a, b, job, action)
 }
 
 impl House {
-    /// The window that was open is over, the next is tomorrow.
-    fn window_passes(&self) {
+    /// The windows that were open are over, the next are tomorrow. Behind the server's back, as time passes: whoever changes
+    /// a calendar is asked what becomes of what waits.
+    pub(super) async fn window_passes(&self) {
         let path = self.dir.path().join("data/saltern.db");
         let database = rusqlite::Connection::open(path).unwrap();
         database.busy_timeout(Duration::from_secs(10)).unwrap();
         database.execute("UPDATE calendars SET ical = ?1", [times(&[TOMORROW])]).unwrap();
+        drop(database);
+        // Any change has all of it read again.
+        let nothing = put_calendar("nothing", times(&[]));
+        self.edit(nothing, None, Strategy::Next).await.unwrap();
     }
 }
 
@@ -124,4 +127,27 @@ async fn maintenance_by_hand_lets_start_what_waits() {
     house.submit(request).await;
     house.app().start_maintenance(&caller(), &[id("a")], "now", None).await.unwrap();
     a.job("cmd.run").await;
+}
+
+#[tokio::test]
+async fn a_schedule_may_say_that_what_is_late_fails() {
+    let house = house().await;
+    let a = minion(&house, "a").await;
+    house.edit(put_calendar("w", times(&[NOW])), None, Strategy::Refuse).await.unwrap();
+    let draft = ScheduleDraft {
+        name: "strict".into(),
+        kind: "single".into(),
+        calendar: Some("w".into()),
+        away: "fail".into(),
+        ..ScheduleDraft::default()
+    };
+    house.edit(WindowEdit::PutSchedule(draft), None, Strategy::Refuse).await.unwrap();
+    house.edit(assign("strict", minions(&["a"])), None, Strategy::Refuse).await.unwrap();
+    drop(a);
+    house.gone("a").await;
+    let action = house.submit(patch(&["a"], Policy { offline: Offline::Hold, ..Policy::default() })).await.action;
+    house.until(action, "a", |run| run.waiting_for == Some(WaitingFor::Offline)).await;
+    house.window_passes().await;
+    let _a = minion(&house, "a").await;
+    house.becomes(action, "a", RunState::Failed, Some(Reason::Window)).await;
 }

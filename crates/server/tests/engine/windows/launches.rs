@@ -74,13 +74,26 @@ async fn a_launch_that_missed_its_window_fails_if_the_rules_say_so() {
     let request = LaunchRequest { window: WindowRule::Fail, ..LaunchRequest::default() };
     let launch = launch(&house, request).await.unwrap();
     house.step_waits(launch, 1, "a", WaitingFor::Offline).await;
+    house.window_passes().await;
+    house.step_is(launch, 1, "a", RunState::Failed, Some(Reason::Window)).await;
+    assert_eq!(house.launch_ends(launch).await.counts.failed, 1);
+}
+
+#[tokio::test]
+async fn a_launch_that_was_moved_to_the_next_window_has_not_missed_it() {
+    let house = house().await;
+    let a = minion(&house, "a").await;
+    house.window_for("w", "single", times(&[(-super::HOUR, 5 * super::HOUR)]), minions(&["a"])).await;
+    drop(a);
+    house.gone("a").await;
+    let request = LaunchRequest { window: WindowRule::Fail, ..LaunchRequest::default() };
+    let launch = launch(&house, request).await.unwrap();
+    house.step_waits(launch, 1, "a", WaitingFor::Offline).await;
     house.other_times("w", &[TOMORROW], Strategy::Next).await.unwrap();
-    house.app().start_maintenance(&caller(), &[super::id("a")], "x", None).await.unwrap();
-    house.app().end_maintenance(&caller(), &[super::id("a")]).await.unwrap();
-    // Moved to the next window by who changed the calendar: it has not missed that.
     house.step_waits(launch, 1, "a", WaitingFor::Window).await;
-    house.other_times("w", &[(-super::HOUR, -60), TOMORROW], Strategy::Refuse).await.unwrap();
-    house.step_is(launch, 1, "a", RunState::Queued, None).await;
+    // It is looked at again, and stays.
+    house.app().start_maintenance(&caller(), &[super::id("a")], "x", None).await.unwrap();
+    house.step_waits(launch, 1, "a", WaitingFor::Offline).await;
 }
 
 #[tokio::test]

@@ -103,3 +103,45 @@ async fn a_minion_of_another_organisation_does_not_get_the_state() {
         assert_eq!(site.apply_assigned(id).await, ["catalogue.secret"], "{id}");
     }
 }
+
+/// Scenario 67.
+#[tokio::test]
+async fn a_chain_saved_as_a_state_does_what_the_chain_does() {
+    let Some(fleet) = Fleet::start("", &[]).await else { return };
+    let site = Site(fleet);
+    let ids: Vec<String> = site.0.ids().into_iter().map(str::to_owned).collect();
+    // One line for each step, in a file that all of them share.
+    let root = site.0.server.root().join("out");
+    std::fs::create_dir_all(&root).unwrap();
+    site.done(&["chain", "create", "notes"]).await;
+    for number in ["1", "2", "3"] {
+        let add = ["chain", "add", "notes", "function", "fun=cmd.run", "--target", "*"];
+        let kwarg = format!(r#"kwarg={{"cmd": "echo {number} >> notes", "cwd": "{}"}}"#, root.display());
+        site.done(&[&add[..], &[kwarg.as_str()]].concat()).await;
+    }
+    let launch = site.0.server.cli_json(&["chain", "launch", "notes"]).await;
+    site.done(&["chain", "wait", &launch["id"].to_string()]).await;
+    let by_chain = std::fs::read_to_string(root.join("notes")).unwrap();
+    std::fs::remove_file(root.join("notes")).unwrap();
+    site.done(&["chain", "save-as-state", "notes", "notes"]).await;
+    let one = &ids[0];
+    for id in &ids {
+        let answers = site.0.run(id, "state.apply", &["catalogue.notes"]).await;
+        let states = answers[id].as_object().cloned().unwrap_or_default();
+        assert_eq!(states.len(), 3, "{answers}");
+        assert!(states.values().all(|state| state["result"] == json!(true)), "{answers}");
+    }
+    let by_state = std::fs::read_to_string(root.join("notes")).unwrap();
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&by_state), sorted(&by_chain));
+    assert_eq!(&by_state.lines().take(3).collect::<Vec<_>>(), &["1", "2", "3"], "{one} went first, in order");
+
+    site.done(&["chain", "add", "notes", "reboot", "--target", "*"]).await;
+    let refused = site.0.server.cli(&["chain", "save-as-state", "notes", "other"]).await;
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("step 4"), "{why}");
+}

@@ -135,6 +135,7 @@ fn request() -> RunRequest {
         deadline: None,
         metadata: Value::Nil,
         ret: String::new(),
+        in_window: false,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::plan::cargo;
 use crate::setup;
 
 /// What can be measured by itself.
-const PHASES: [&str; 6] = ["stock", "saltern", "agent", "history", "readers", "chains"];
+const PHASES: [&str; 7] = ["stock", "saltern", "agent", "history", "readers", "chains", "recurring"];
 
 /// Measures both masters, or what is chosen without writing anything.
 pub(crate) fn run(chosen: &[String]) -> Result<()> {

@@ -68,7 +68,7 @@ pub struct NewCalendar {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 5_000_000)]
     pub ical: Option<String>,
-    /// Where it is read from: `http://` or `https://`
+    /// Where it is read from: a URL of HTTP or HTTPS
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The time zone of what names none, by its IANA name; nothing: UTC
@@ -88,7 +88,7 @@ pub struct CalendarContent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 5_000_000)]
     pub ical: Option<String>,
-    /// Where it is read from: `http://` or `https://`
+    /// Where it is read from: a URL of HTTP or HTTPS
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The time zone of what names none, by its IANA name; nothing: UTC

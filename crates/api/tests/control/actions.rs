@@ -24,6 +24,7 @@ fn ping(target: &str) -> ActionRequest {
         metadata: Value::Nil,
         ret: String::new(),
         paused: false,
+        in_window: false,
     }
 }
 
@@ -36,7 +37,7 @@ fn in_an_hour() -> Timestamp {
 }
 
 /// A server that knows the minion `web1`.
-async fn house_with_a_minion() -> (House, FakeMinion) {
+pub(super) async fn house_with_a_minion() -> (House, FakeMinion) {
     let house = House::with([("auto_accept", true.into())]).await;
     let minion = FakeMinion::start(house.server.return_address, "web1").await;
     (house, minion)

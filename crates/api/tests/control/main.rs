@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod actions;
+mod recurring;
 
 use saltern_api::client::{Client, ClientError, Endpoint, EventQuery, JobQuery, KeyVerb, TargetQuery};
 use saltern_api::control::{self, ControlSocket};
@@ -85,6 +86,7 @@ fn request(target: &str, fun: &str) -> RunRequest {
         deadline: None,
         metadata: Value::Nil,
         ret: String::new(),
+        in_window: false,
     }
 }
 

@@ -11,6 +11,9 @@ use std::fmt::Write as _;
 /// Characters of a step's title in the id of its state.
 const LONGEST_TITLE: usize = 100;
 
+/// Functions that Salt runs in a shell when a job calls them, and without one when a state does.
+const SHELLED: [&str; 5] = ["cmd.run", "cmd.run_all", "cmd.run_stdout", "cmd.run_stderr", "cmd.retcode"];
+
 impl Plan {
     /// The plan as states, with comments that tell where its chunks begin and why.
     pub fn to_sls(&self, title: &str) -> String {
@@ -74,7 +77,10 @@ fn state(out: &mut String, step: &PlanStep, before: &[&PlanStep]) {
         .kwarg
         .iter()
         .map(|(name, value)| Value::from([(name.clone(), value.clone())].into_iter().collect::<Map>()));
-    let arguments: Vec<Value> = step.arg.iter().cloned().chain(named).collect();
+    let mut arguments: Vec<Value> = step.arg.iter().cloned().chain(named).collect();
+    if SHELLED.contains(&step.fun.as_str()) && step.kwarg.get("python_shell").is_none() {
+        arguments.push(Value::map([("python_shell", true)]));
+    }
     let mut calls = vec![Value::map([(step.fun.as_str(), Value::List(arguments))])];
     let requisite = match step.after {
         After::Ok => Some("require"),

@@ -49,7 +49,7 @@ const SHORT_LOOK: Duration = Duration::from_secs(1);
 const BETWEEN: Duration = Duration::from_millis(10);
 /// Definitions read at once.
 const PAGE: usize = 1_000;
-/// Definitions that are fired at the same time.
+/// Definitions that are fired, or told of, at the same time.
 const AT_ONCE: usize = 16;
 
 /// What is kept in memory of definitions: nothing but a bell.
@@ -90,9 +90,12 @@ impl Master {
             return Ok(SHORT_LOOK);
         }
         let failed = self.account_for_due().await?;
-        self.tell_digests().await?;
+        let is_more_to_tell = self.tell_digests().await?;
         if failed {
             return Ok(SHORT_LOOK);
+        }
+        if is_more_to_tell {
+            return Ok(BETWEEN);
         }
         let next = self.store.next_fire().await?;
         Ok(next.map_or(longest, |next| next.since(clock::now()).min(longest)))

@@ -14,7 +14,10 @@ const DEFINITIONS: u64 = 100;
 /// Of each, at the start; more come meanwhile.
 const INSTANTS: u64 = 100;
 const FIRES: i64 = 10_000;
-const KILLS: i64 = 8;
+/// Of one of two servers: where the first of them was killed, the other one waits until that is certain
+const KILLS_OF_TWO: i64 = 8;
+/// Of the only server
+const KILLS: i64 = 20;
 
 /// Numbers that are different each time.
 struct Dice(std::hash::RandomState, u64);
@@ -27,9 +30,9 @@ impl Dice {
         hasher.finish() % limit
     }
 
-    /// So many instants later a server is killed.
-    fn distance(&mut self) -> i64 {
-        let most = u64::try_from(FIRES / KILLS).unwrap();
+    /// So many instants later a server is killed, if that is to happen so often.
+    fn distance(&mut self, kills: i64) -> i64 {
+        let most = u64::try_from(FIRES / kills).unwrap();
         1 + i64::try_from(self.below(most)).unwrap()
     }
 }
@@ -64,8 +67,8 @@ async fn two_servers_of_which_one_is_killed_again_and_again_fire_10_000_instants
     let backwards: Vec<RecurringId> = ids.iter().rev().copied().collect();
     let mut meddling = [meddle(&servers[0], ids.clone()), meddle(&servers[1], backwards)];
     let mut dice = Dice(std::hash::RandomState::new(), 0);
-    for _ in 0..KILLS {
-        ledger.until_accounted(ledger.accounted().await + dice.distance()).await;
+    for _ in 0..KILLS_OF_TWO {
+        ledger.until_accounted(ledger.accounted().await + dice.distance(KILLS_OF_TWO)).await;
         let victim = usize::try_from(dice.below(2)).unwrap();
         servers[victim].crash().await;
         let again = meddle(&servers[victim], ids.clone());
@@ -88,7 +91,7 @@ async fn a_server_that_is_killed_again_and_again_fires_10_000_instants_once_each
     server.knock().await;
     let mut dice = Dice(std::hash::RandomState::new(), 0);
     for _ in 0..KILLS {
-        ledger.until_accounted(ledger.accounted().await + dice.distance()).await;
+        ledger.until_accounted(ledger.accounted().await + dice.distance(KILLS)).await;
         server.crash().await;
     }
     ledger.until_accounted(FIRES).await;

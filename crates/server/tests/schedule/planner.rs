@@ -49,8 +49,9 @@ impl House {
 
     /// Has the definitions looked at: one more was made.
     pub(crate) async fn knock(&self) {
-        let draft = RecurringDraft { active: false, ..on_a(&format!("knock {}", now().0), "@yearly") };
-        self.define(draft).await;
+        let nobody = EntityRef::new(EntityKind::Target, "nobody");
+        let draft = RecurringDraft::new(format!("knock {}", now().0), nobody, ping(), "@yearly");
+        self.define(RecurringDraft { active: false, ..draft }).await;
     }
 
     /// A definition that is not active yet.

@@ -5,7 +5,7 @@ use crate::fixtures::{
     at, audit, audited, jid, launch, launched, minion, minions, moving, standing, stored, transition,
 };
 use saltern_core::ids::LaunchId;
-use saltern_core::run::{Input, Reason, RunState};
+use saltern_core::run::{Input, RunState};
 use saltern_store::{Approval, ChunkClaim, Counts, LaunchCancelled, LaunchCounts, MinionState};
 
 on_both_databases! {

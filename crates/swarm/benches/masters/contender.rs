@@ -139,6 +139,7 @@ pub(crate) async fn ping(server: &Saltern, target: &str) -> Result<Accepted> {
         deadline: None,
         metadata: Value::Nil,
         ret: String::new(),
+        in_window: false,
     };
     Ok(client.run(&request).await?)
 }

@@ -1,8 +1,8 @@
 //! The benchmark: the stock salt-master 3008 and `saltern serve` in turn, on loopback, under the same swarm and the same work.
 //!
 //! `make bench` builds what it needs and runs it; the numbers go into `docs/benchmarks.md`. With `stock`, `saltern`, `agent`,
-//! `history`, `readers` or `chains` as an argument only that one is measured, and nothing is written; the last four fail beyond
-//! their limits.
+//! `history`, `readers`, `chains` or `recurring` as an argument only that one is measured, and nothing is written; the last five
+//! fail beyond their limits.
 //!
 //! Invariants: the same minions, the same jobs, the same time-outs for both; nothing is measured while something else of
 //! ours runs; every step has an end, also for a master that never finishes it.
@@ -16,6 +16,7 @@ mod measure;
 mod page;
 mod past;
 mod readers;
+mod recurring;
 
 use anyhow::{Result, bail};
 use contender::Which;
@@ -44,7 +45,8 @@ fn main() -> Result<()> {
         ["history"] => runtime.block_on(history::run()),
         ["readers"] => runtime.block_on(readers::run()),
         ["chains"] => runtime.block_on(chains::run()),
-        other => bail!("`{}` is neither `stock`, `saltern`, `agent`, `history`, `readers` nor `chains`", other.join(" ")),
+        ["recurring"] => runtime.block_on(recurring::run()),
+        other => bail!("there is no phase `{}`", other.join(" ")),
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Chain {
     pub created: Timestamp,
     /// When it was last changed
     pub changed: Timestamp,
+    /// By whom
+    pub changed_by: String,
     /// Its version; not what a change is decided by
     pub version: i64,
 }
@@ -37,7 +39,8 @@ pub struct Chain {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT c.id, c.name, c.owner, c.org, c.description, c.shared, c.steps, c.created, c.changed, c.version \
+            "SELECT c.id, c.name, c.owner, c.org, c.description, c.shared, c.steps, c.created, c.changed, c.version, \
+             c.changed_by \
              FROM chains c ",
             $rest
         )
@@ -49,10 +52,10 @@ pub(crate) const PAGE: &str = select!("WHERE c.id > ?1 ORDER BY c.id LIMIT ?2");
 pub(crate) const NAMED: &str = select!("WHERE c.name = ?1 ORDER BY c.id");
 const VERSION: Locking = locking!("SELECT version FROM chains WHERE id = ?1");
 const NAMESAKE: &str = "SELECT 1 FROM chains WHERE owner = ?1 AND name = ?2 AND id <> ?3";
-const INSERT: &str = "INSERT INTO chains (id, name, owner, org, description, shared, steps, created, changed, version) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1) ON CONFLICT (owner, name) DO NOTHING";
+const INSERT: &str = "INSERT INTO chains (id, name, owner, org, description, shared, steps, created, changed, version, \
+    changed_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10) ON CONFLICT (owner, name) DO NOTHING";
 const UPDATE: &str = "UPDATE chains SET name = ?2, owner = ?3, org = ?4, description = ?5, shared = ?6, steps = ?7, \
-    changed = ?8, version = ?9 WHERE id = ?1";
+    changed = ?8, version = ?9, changed_by = ?10 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM chains WHERE id = ?1";
 
 async fn version(tx: &Tx<'_>, id: ChainId) -> Result<Option<i64>> {
@@ -65,9 +68,10 @@ impl Operation for Create {
     type Output = Option<ChainId>;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<Option<ChainId>>> {
         Box::pin(async move {
-            let Self(Chain { name, owner, org, description, shared, steps, created, changed, .. }, audit) = self;
+            let Self(Chain { name, owner, org, description, shared, steps, created, changed, changed_by, .. }, audit) =
+                self;
             let id = counters::take(tx, Counter::Chain, 1).await?;
-            let values = params![id, name, owner, org, description, *shared, steps, *created, *changed];
+            let values = params![id, name, owner, org, description, *shared, steps, *created, *changed, changed_by];
             if tx.execute(INSERT, values).await? == 0 {
                 return Ok(None);
             }
@@ -87,7 +91,7 @@ impl Operation for Put {
     type Output = Written;
     fn apply<'a>(&'a self, tx: &'a Tx<'a>, effects: &'a mut Effects) -> LocalBoxFuture<'a, Result<Written>> {
         Box::pin(async move {
-            let Chain { id, name, owner, org, description, shared, steps, changed, .. } = &self.chain;
+            let Chain { id, name, owner, org, description, shared, steps, changed, changed_by, .. } = &self.chain;
             let next = match versions::next(version(tx, *id).await?, Some(self.expected)) {
                 Ok(next) => next,
                 Err(refused) => return Ok(refused),
@@ -97,7 +101,7 @@ impl Operation for Put {
             if !tx.query(NAMESAKE, params![owner, name, *id]).await?.is_empty() {
                 return Ok(Written::Exists);
             }
-            let values = params![*id, name, owner, org, description, *shared, steps, *changed, next];
+            let values = params![*id, name, owner, org, description, *shared, steps, *changed, next, changed_by];
             tx.execute(UPDATE, values).await?;
             effects.audit([&self.audit]);
             Ok(Written::Done(next))
@@ -170,5 +174,6 @@ fn read(mut row: Row) -> Result<Chain> {
         created: row.time(7)?,
         changed: row.time(8)?,
         version: row.int(9)?,
+        changed_by: row.text(10)?,
     })
 }

@@ -9,6 +9,11 @@ pub(crate) fn local(at: Timestamp, zone: Zone) -> String {
     format!("{} {}", zone.local(at).format(form), zone.abbreviation(at))
 }
 
+/// The same in the reader's zone, if his clocks show something else then.
+pub(crate) fn here(at: Timestamp, zone: Zone, own: Zone) -> Option<String> {
+    Some(local(at, own)).filter(|here| *here != local(at, zone))
+}
+
 /// The zone of a name; UTC where this program does not know it.
 pub(crate) fn named(name: &str) -> Zone {
     Zone::parse(name).unwrap_or(Zone::UTC)
@@ -36,6 +41,13 @@ mod tests {
         assert_eq!(local(at, named("Europe/Prague")), "Sun 2026-11-22 02:30 CET");
         assert_eq!(local(at, Zone::UTC), "Sun 2026-11-22 01:30 UTC");
         assert_eq!(local(Timestamp(at.0 + 5_000_000), Zone::UTC), "Sun 2026-11-22 01:30:05 UTC");
+    }
+
+    #[test]
+    fn another_name_of_the_same_time_is_not_told_twice() {
+        let at = Timestamp::parse("2026-11-22T01:30:00Z").unwrap();
+        assert_eq!(here(at, Zone::UTC, named("Etc/UTC")), None);
+        assert_eq!(here(at, Zone::UTC, named("Asia/Tokyo")).as_deref(), Some("Sun 2026-11-22 10:30 JST"));
     }
 
     #[test]

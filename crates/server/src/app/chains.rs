@@ -90,6 +90,7 @@ impl App {
             steps: write(&draft.steps),
             created: now,
             changed: now,
+            changed_by: caller.who.clone(),
             version: 0,
         };
         let audit = caller.audit("chain.create", &chain.name, serde_json::json!({ "steps": draft.steps.len() }));
@@ -116,6 +117,7 @@ impl App {
             shared: draft.shared,
             steps: write(&draft.steps),
             changed: clock::now(),
+            changed_by: caller.who.clone(),
             ..before
         };
         match self.master.store.put_chain(chain, expected, audit).await? {

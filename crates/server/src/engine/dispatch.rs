@@ -313,13 +313,15 @@ impl Master {
             return Ok(if rated { Next::At(now.plus(RATED)) } else { Next::Place(now.plus(SWEEP)) });
         }
         let (due, all_seen) = self.due_here(work.id, granted, now).await?;
+        // Before anybody can have answered it: who sees it ended sees that it was late.
+        let is_late = now.since(work.due.max(work.created)) > LATE && self.engine.started > work.due;
+        if is_late && !due.is_empty() && !row.new.late {
+            self.store.mark_late(work.id).await?;
+        }
         let used = self.start(work, &row, due, now).await;
         let spare = granted - used.as_ref().map_or(0, |used| *used);
         self.engine.tracker().unreserve(work.policy.interactive, spare);
-        if used? > 0 && now.since(work.due.max(work.created)) > LATE && self.engine.started > work.due && !row.new.late
-        {
-            self.store.mark_late(work.id).await?;
-        }
+        used?;
         if all_seen {
             // What is due and was not taken is another server's.
             let pause = if self.engine.is_shared() { Duration::from_secs(1) } else { BETWEEN_ROUNDS };

@@ -67,6 +67,9 @@ impl Master {
         while !stop.is_cancelled() && self.store.purge_launches(oldest, STEP).await? > 0 {
             tokio::time::sleep(PAUSE).await;
         }
+        while !stop.is_cancelled() && self.store.purge_fires(oldest, STEP).await? == STEP {
+            tokio::time::sleep(PAUSE).await;
+        }
         let (before, keep) = (limit(config.keep_events), most(config.keep_events_count));
         while !stop.is_cancelled() && self.store.purge_events(before, keep, STEP).await? == STEP {
             tokio::time::sleep(PAUSE).await;

@@ -65,7 +65,8 @@ impl House {
 
 /// Lets the definitions fire from their first instants on, all at once.
 pub(crate) async fn activate(ledger: &Ledger, plans: &[Planned]) {
-    let one = |plan: &Planned| format!("UPDATE recurring SET active = 1, next = {} WHERE id = {}", plan.first.0, plan.id);
+    let one =
+        |plan: &Planned| format!("UPDATE recurring SET active = 1, next = {} WHERE id = {}", plan.first.0, plan.id);
     ledger.change(&plans.iter().map(one).collect::<Vec<_>>().join("; ")).await;
 }
 

@@ -11,6 +11,7 @@ CREATE TABLE chains (
     steps       TEXT NOT NULL,
     created     BIGINT NOT NULL,
     changed     BIGINT NOT NULL,
+    changed_by  TEXT NOT NULL,
     version     BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX chains_by_owner ON chains (owner, name);

@@ -11,6 +11,7 @@ CREATE TABLE chains (
     steps       TEXT NOT NULL,
     created     INTEGER NOT NULL,
     changed     INTEGER NOT NULL,
+    changed_by  TEXT NOT NULL,
     version     INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX chains_by_owner ON chains (owner, name);

@@ -27,6 +27,7 @@ fn chain(name: &str, owner: &str) -> Chain {
         steps: r#"[{"type":"function"}]"#.into(),
         created: at(1),
         changed: at(2),
+        changed_by: owner.into(),
         version: 0,
     }
 }

@@ -20,15 +20,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-const DEFINITIONS: usize = 100;
+const DEFINITIONS: usize = 1_000;
 /// Minions that are connected, and as many that were; each has two connections, and a process may open so many files only.
-const THERE: usize = 500;
-const AWAY: usize = 500;
+const THERE: usize = 5_000;
+const AWAY: usize = 5_000;
 /// Minions of one definition, half of them away.
 const EACH: usize = (THERE + AWAY) / DEFINITIONS;
 /// How many definitions are made at the same time, and how long all of them may take.
 const AT_ONCE: usize = 16;
-const MAKING: Duration = Duration::from_secs(10);
+const MAKING: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Until the last has fired, until a ping is answered meanwhile, and how much larger the server may become by it.
 const MOST_SECONDS: f64 = 10.0;
@@ -45,7 +45,8 @@ struct Pinger {
 pub(crate) async fn run() -> Result<()> {
     let mut server = Saltern::start("", &["--auto-accept", "--log-level", "warn"]).await;
     let swarm = |prefix: &str, count| {
-        let options = Options { ret_port: server.ports().return_port, prefix: prefix.into(), count, ..Options::default() };
+        let options =
+            Options { ret_port: server.ports().return_port, prefix: prefix.into(), count, ..Options::default() };
         Swarm::start(Options { pillar: false, start_event: false, ..options })
     };
     let away = swarm("away-", AWAY).await?;
@@ -116,11 +117,7 @@ async fn define_all(client: &Arc<Client>, (there, away): &(Vec<String>, Vec<Stri
             kind: EntityKind::Target,
             subject: format!("L@{}", [there, away].concat().join(",")),
         },
-        what: RecurringWhat {
-            kind: Some("function".into()),
-            chain: None,
-            params: Value::map([("fun", "test.ping")]),
-        },
+        what: RecurringWhat { kind: Some("function".into()), chain: None, params: Value::map([("fun", "test.ping")]) },
         cron: cron.clone(),
         zone: "UTC".into(),
         active: true,

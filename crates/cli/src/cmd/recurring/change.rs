@@ -42,8 +42,9 @@ pub(super) async fn edit(client: &Client, args: EditArgs, format: Format) -> Res
 fn told(one: &Recurring, what: &str) -> String {
     let next = match one.next {
         Some(next) => {
-            let (zone, own) = (zones::named(&one.zone), zones::own());
-            let here = if zone == own { String::new() } else { format!(" (here {})", zones::local(next.0, own)) };
+            let zone = zones::named(&one.zone);
+            let here = zones::here(next.0, zone, zones::own());
+            let here = here.map_or_else(String::new, |here| format!(" (here {here})"));
             format!("next {}{here}", zones::local(next.0, zone))
         }
         None => "it is not active".to_owned(),

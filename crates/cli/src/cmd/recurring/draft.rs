@@ -291,7 +291,7 @@ impl On {
             return Ok(of(EntityKind::Group, group));
         }
         Ok(match self.org.as_deref() {
-            Some("") => of(EntityKind::Org, &client.me().await?.org),
+            Some("") => of(EntityKind::Org, &own_org(client.me().await?.org)),
             Some(org) => of(EntityKind::Org, org),
             None => None,
         })
@@ -359,6 +359,11 @@ impl Times {
             draft.deadline = Some(deadline.as_secs());
         }
     }
+}
+
+/// One's own organisation. Whoever comes through the control socket is nobody's in particular, and means the first there was.
+fn own_org(org: String) -> String {
+    if org.is_empty() { "default".to_owned() } else { org }
 }
 
 /// An expression that fires at some time; its place in the text is in the error.

@@ -81,7 +81,6 @@ const fn yes() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "so calls it serde")]
 const fn is_yes(flag: &bool) -> bool {
     *flag
 }

@@ -48,7 +48,7 @@ pub(super) fn detail(one: &Recurring, now: Timestamp, own: Zone, style: Style) -
     let zone = zones::named(&one.zone);
     let when = if one.words == one.cron { one.cron.clone() } else { format!("{} ({})", one.words, one.cron) };
     let at = |at: Timestamp| {
-        let here = if own == zone { String::new() } else { format!("; here {}", zones::local(at, own)) };
+        let here = zones::here(at, zone, own).map_or_else(String::new, |here| format!("; here {here}"));
         format!("{}{here} ({})", zones::local(at, zone), when::ago(at, now))
     };
     let mut known = vec![

@@ -41,7 +41,11 @@ pub(super) enum Verb {
 
 pub(super) async fn run(verb: Verb, client: &Client, format: Format) -> Result<ExitCode, Failure> {
     match verb {
-        Verb::List => {}
+        Verb::List => {
+            let modes = client.maintenance().await?;
+            output::show(format, &modes, || show::maintenance(&modes, clock::now(), Style::of_stdout()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Verb::On { minions, why, until, zone } => {
             let now = clock::now();
             let until = rules::due(until.as_deref(), zone, now)?;
@@ -62,12 +66,10 @@ pub(super) async fn run(verb: Verb, client: &Client, format: Format) -> Result<E
                     output::line(&format!("{} is left to its schedules.", text::clean(minion)))?;
                 }
             }
-            if format == Format::Text {
-                return Ok(ExitCode::SUCCESS);
-            }
         }
     }
-    let modes = client.maintenance().await?;
-    output::show(format, &modes, || show::maintenance(&modes, clock::now(), Style::of_stdout()))?;
+    if format != Format::Text {
+        output::show(format, &client.maintenance().await?, String::new)?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -142,7 +142,7 @@ pub(super) fn maintenance(modes: &[MaintenanceMode], now: Timestamp, style: Styl
         table.row([
             mode.minion.clone(),
             when::ago(mode.since.0, now),
-            until(mode, now),
+            mode.until.map_or_else(|| "somebody ends it".to_owned(), |until| when::when(until.0, now)),
             mode.by.clone(),
             mode.why.clone(),
         ]);

@@ -21,11 +21,14 @@ use saltern_core::value::Value;
 use saltern_store::{Ack, LaunchMinion, MinionMove, MinionState, NewReturn, Transition};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often a minion is brought its module, or asked, before its part is given up.
 const MOST_TRIES: i64 = 10;
 /// What a minion told is believed to be of now if it is not older than this; of what is older it tells the time.
-const NEWS: std::time::Duration = std::time::Duration::from_secs(5);
+const NEWS: Duration = Duration::from_secs(5);
+/// How long a minion that is at another chain is left alone.
+const BUSY: Duration = Duration::from_secs(5);
 
 impl Master {
     /// A minion tells of a step while its chunk runs.
@@ -127,13 +130,10 @@ impl Master {
             // Somebody is at it there, and his return may be lost: it is asked about again.
             Next::Wait | Next::Restarting => {
                 let boot_id = Some(answer.boot_id.clone()).filter(|boot| !boot.is_empty());
-                let to = MinionMove { since: at, boot_id, ..stays(row, MinionState::Restarting) };
+                let to = MinionMove { since: at, boot_id, asked: 0, ..stays(row, MinionState::Restarting) };
                 self.move_row(going, to).await.map(drop)
             }
-            Next::Ask => {
-                let to = MinionMove { since: Timestamp(0), ..stays(row, MinionState::Restarting) };
-                self.move_row(going, to).await.map(drop)
-            }
+            Next::Ask => self.ask_again(going, row, "the minion does not go on with its chunk", at).await,
             Next::Chunk { next, failed } => {
                 let why = failure(going, &plan, row, Some(answer));
                 let to = MinionMove {
@@ -195,8 +195,12 @@ impl Master {
         let is_check = chunk.is_some_and(|chunk| chunk.steps.first().is_some_and(|step| step.kind == StepKind::Check));
         match began.filter(|_| !is_check) {
             None if answer.cancelled => self.end_part(going, plan, row, End::Cancelled, Some(answer), at).await,
+            None if row.asked >= MOST_TRIES => {
+                self.refuse_chunk(going, row, "the minion says again and again that it has nothing of it", at).await
+            }
             None => {
-                let to = MinionMove { since: at, ..stays(row, MinionState::Waiting) };
+                let asked = row.asked + 1;
+                let to = MinionMove { since: later(asked, at), asked, ..stays(row, MinionState::Waiting) };
                 self.move_row(going, to).await.map(drop)
             }
             Some(number) => {
@@ -423,6 +427,22 @@ impl Master {
         Ok(())
     }
 
+    /// It is asked again where it stands: soon, then less and less often, and not for ever.
+    async fn ask_again(
+        self: &Arc<Self>,
+        going: &Arc<Going>,
+        row: &LaunchMinion,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        if row.asked >= MOST_TRIES {
+            return self.refuse_chunk(going, row, why, at).await;
+        }
+        let asked = row.asked + 1;
+        let to = MinionMove { since: later(asked, at), asked, ..stays(row, MinionState::Restarting) };
+        self.move_row(going, to).await.map(drop)
+    }
+
     /// The minion's module says that it cannot.
     async fn hear_error(
         self: &Arc<Self>,
@@ -437,18 +457,14 @@ impl Master {
         match word {
             // Its own chunk before, or one that is known as past: where does it stand?
             "not_yet" | "past" => {
-                let to = MinionMove { since: Timestamp(0), ..stays(row, MinionState::Restarting) };
-                self.move_row(going, to).await.map(drop)
+                self.ask_again(going, row, &format!("the minion is at another chunk ({word})"), at).await
             }
             "busy" => self.hear_busy(going, row, other, at).await,
             "cancelled" => {
                 let plan = self.plan_of(going, &row.plan).await?;
                 self.end_part(going, &plan, row, End::Cancelled, None, at).await
             }
-            _ if errand != Errand::Start && row.asked < MOST_TRIES => {
-                let to = MinionMove { since: at, ..stays(row, MinionState::Restarting) };
-                self.move_row(going, to).await.map(drop)
-            }
+            _ if errand != Errand::Start && row.asked < MOST_TRIES => self.ask_again(going, row, reason, at).await,
             _ => {
                 let hint = if word == "damaged" { "; `saltern chain clear --force` puts it aside" } else { "" };
                 let text = format!("the minion cannot keep track of a chain ({word}): {reason}{hint}");
@@ -484,9 +500,10 @@ impl Master {
             ),
             (None, None) => "the minion is at another chain".into(),
         };
-        let to = MinionMove { since: at, message: Some(message), ..stays(row, MinionState::Waiting) };
-        self.move_row(going, to).await?;
-        Ok(())
+        let asked = row.asked + 1;
+        let since = later(asked, at).max(at.plus(BUSY));
+        let to = MinionMove { since, asked, message: Some(message), ..stays(row, MinionState::Waiting) };
+        self.move_row(going, to).await.map(drop)
     }
 
     /// A return that is none: the module is not there, or something broke.
@@ -503,12 +520,12 @@ impl Master {
             self.chain_module_lost(member);
             // A chunk that the minion cannot even read has not begun; and where it stands it cannot say without its module.
             let to = if row.state == MinionState::Sent { MinionState::Waiting } else { MinionState::Restarting };
-            let to = MinionMove { since: at, asked: row.asked + 1, ..stays(row, to) };
+            let asked = row.asked + 1;
+            let to = MinionMove { since: later(asked, at), asked, ..stays(row, to) };
             return self.move_row(going, to).await.map(drop);
         }
         if text.starts_with("ERROR: interrupted") && row.asked < MOST_TRIES {
-            let to = MinionMove { since: Timestamp(0), asked: row.asked + 1, ..stays(row, MinionState::Restarting) };
-            return self.move_row(going, to).await.map(drop);
+            return self.ask_again(going, row, text, at).await;
         }
         self.refuse_chunk(going, row, text, at).await
     }
@@ -541,6 +558,12 @@ impl Master {
             None => self.end_part(going, &plan, row, End::Failed, None, at).await,
         }
     }
+}
+
+/// When to try again, the how-manieth time.
+fn later(tries: i64, at: Timestamp) -> Timestamp {
+    let doublings = u32::try_from(tries.saturating_sub(2)).unwrap_or(0).min(6);
+    if tries <= 1 { at } else { at.plus(Duration::from_secs(1 << doublings)) }
 }
 
 /// The step of this id in a chunk.

@@ -167,6 +167,9 @@ impl Master {
         let mut over: Vec<LaunchMinion> = Vec::new();
         let mut outside: Vec<(LaunchMinion, Option<Timestamp>)> = Vec::new();
         for row in waiting {
+            if row.since > look.now {
+                next.look = next.look.min(row.since);
+            }
             let plan = self.plan_of(&look.going, &row.plan).await?;
             self.look_at_gate(look, &plan, &row).await?;
             match self.ready(look, &plan, &row) {
@@ -226,6 +229,10 @@ impl Master {
         let Some(chunk) = usize::try_from(row.chunk).ok().and_then(|chunk| plan.chunk(chunk)) else {
             return Ready::Never;
         };
+        // It did not take it just now: it is tried again in its time.
+        if row.since > look.now {
+            return Ready::Waits(if row.message.is_some() { WaitingFor::Chain } else { WaitingFor::Backoff });
+        }
         if let Some(number) = chunk.gate {
             match look.gates.get(&number).copied().unwrap_or(Gate::Barrier) {
                 Gate::Open => {}
@@ -340,6 +347,9 @@ impl Master {
                 continue;
             }
             next.expects = true;
+            if row.asked > 0 && row.since > look.now {
+                next.look = next.look.min(row.since);
+            }
             if self.may_be_back(&row, look.now) {
                 ask.push(row);
             }
@@ -399,6 +409,10 @@ impl Master {
             return false;
         }
         let facts = member.facts();
+        // What it said last was no answer: it is asked again in its time.
+        if row.asked > 0 {
+            return row.since <= now;
+        }
         let came = matches!(facts.presence, Presence::Present(since) if since > row.since);
         let started = facts.started.is_some_and(|started| started > row.since);
         came || started || self.engine.started > row.since || now.since(row.since) >= SILENCE

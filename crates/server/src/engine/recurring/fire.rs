@@ -234,6 +234,13 @@ impl Master {
                 let chain = self.store.chain(*id).await?.ok_or_else(none)?;
                 let wish = Wish::UseChain { org: &chain.org, owner: &chain.owner, shared: chain.shared };
                 rights.may(&wish).map_err(|_| none())?;
+                // What others write does not run with his rights before he has looked at it.
+                if chain.changed > definition.row.changed && chain.changed_by != definition.row.owner {
+                    return Err(Error::Conflict(format!(
+                        "chain {:?} was changed by {} after this was set up; look at it, and save this again",
+                        chain.name, chain.changed_by
+                    )));
+                }
                 let mut steps = steps_of(&chain)?;
                 if steps.is_empty() {
                     return Err(Error::Invalid(format!("chain {:?} has no steps yet", chain.name)));

@@ -34,7 +34,7 @@ mod work;
 
 pub(crate) use accept::Accepted;
 pub use admission::{Check, Decision, Door};
-pub(crate) use admission::{Request, function};
+pub(crate) use admission::{Request, function, may_call};
 pub(crate) use chain::{Asked, agent, in_step};
 pub use chain::{LaunchDone, LaunchVerb, Preview};
 pub use explain::{Explanation, Fact};

@@ -7,7 +7,7 @@ use crate::audit::AuditEntry;
 use crate::counters;
 use crate::db::{Effects, Locking, Operation, Row, Tx, locking, params};
 use crate::versions::{self, Written};
-use crate::{Error, Result, Store};
+use crate::{Error, Result, Store, windows};
 use futures_util::future::LocalBoxFuture;
 use saltern_core::ids::MinionId;
 use saltern_core::time::Timestamp;
@@ -123,6 +123,7 @@ impl Operation for Assign {
             } else {
                 tx.execute(PUT_MINION, params![&self.minion, &self.org]).await?;
             }
+            windows::moved(tx, &self.minion, &self.org).await?;
             counters::people_changed(tx, effects, &self.audit).await?;
             Ok(())
         })

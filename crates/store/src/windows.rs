@@ -98,6 +98,7 @@ const CALENDARS: &str = "SELECT org, name, url, ical, zone, refresh, refreshed, 
 const SCHEDULES: &str = "SELECT org, name, kind, calendar, away, created, version FROM schedules ORDER BY org, name";
 const ASSIGNMENTS: &str =
     "SELECT kind, subject, org, schedule FROM schedule_assignments ORDER BY kind, subject, org, schedule";
+const FORGET_FOREIGN: &str = "DELETE FROM schedule_assignments WHERE kind = 'minion' AND subject = ?1 AND org <> ?2";
 const FORGET_SUBJECT: &str = "DELETE FROM schedule_assignments WHERE kind = ?1 AND subject = ?2";
 
 /// Takes back what was assigned to a minion that is gone, and its mode.
@@ -105,6 +106,11 @@ pub(crate) async fn forget_minion(tx: &Tx<'_>, minion: &MinionId) -> Result<()> 
     let assigned = tx.execute(FORGET_SUBJECT, params!["minion", minion]).await?;
     let opened = tx.execute(modes::CLEAR, params![minion]).await?;
     if assigned + opened > 0 { changed(tx).await } else { Ok(()) }
+}
+
+/// Takes back what another organisation had assigned to a minion that has come to this one.
+pub(crate) async fn moved(tx: &Tx<'_>, minion: &MinionId, org: &str) -> Result<()> {
+    if tx.execute(FORGET_FOREIGN, params![minion, org]).await? > 0 { changed(tx).await } else { Ok(()) }
 }
 
 /// Takes back what was assigned to a group that is gone.

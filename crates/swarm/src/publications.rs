@@ -1,7 +1,7 @@
 //! Publications, opened once each.
 //!
-//! The same frame reaches every light minion. The first to hand it in verifies, decrypts and compiles it; for the others it
-//! is a comparison of bytes.
+//! The same frame reaches every light minion. The first to hand it in verifies, decrypts and compiles it; the others find
+//! it by its bytes.
 
 use crate::access::Access;
 use crate::answer::{self, Query};
@@ -16,11 +16,11 @@ use saltern_core::target::{Facts, Matcher, Nodegroups, Target};
 use saltern_core::value::{Map, Value};
 use saltern_wire::envelope::{self, Signatures, Subscription};
 use saltern_wire::limits::Decode;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many frames are remembered: more than the jobs that are usually on their way at once.
-const RECENT: usize = 128;
+/// How many frames are remembered: more than one minion is behind another when many jobs are published at once.
+const RECENT: usize = 4_096;
 
 /// A job as published.
 #[derive(Debug)]
@@ -71,8 +71,14 @@ pub(crate) struct Fleet<'a> {
 /// The publications seen lately.
 #[derive(Debug, Default)]
 pub(crate) struct Publications {
+    recent: Mutex<Recent>,
+}
+
+#[derive(Debug, Default)]
+struct Recent {
+    opened: HashMap<Bytes, Option<Arc<Job>>>,
     /// Newest last
-    recent: Mutex<VecDeque<(Bytes, Option<Arc<Job>>)>>,
+    order: VecDeque<Bytes>,
 }
 
 impl Publications {
@@ -86,7 +92,7 @@ impl Publications {
     ) -> Result<Option<Arc<Job>>, envelope::Error> {
         // Held while it is opened: two thousand minions that get the same frame at once wait for one of them.
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, job)) = recent.iter().rev().find(|(known, _)| known == frame) {
+        if let Some(job) = recent.opened.get(frame) {
             return Ok(job.clone());
         }
         let with = Subscription {
@@ -101,10 +107,13 @@ impl Publications {
         if job.is_none() {
             tally.error("publication_unreadable");
         }
-        if recent.len() == RECENT {
-            recent.pop_front();
+        if recent.order.len() == RECENT
+            && let Some(oldest) = recent.order.pop_front()
+        {
+            recent.opened.remove(&oldest);
         }
-        recent.push_back((frame.clone(), job.clone()));
+        recent.order.push_back(frame.clone());
+        recent.opened.insert(frame.clone(), job.clone());
         Ok(job)
     }
 }

@@ -79,6 +79,7 @@ impl House {
             deadline: None,
             metadata: None,
             ret: String::new(),
+            in_window: false,
         };
         self.app().run(&caller(), request).await.unwrap().jid.unwrap()
     }

@@ -5,7 +5,7 @@
 use super::jobs::{self, LEAST, value};
 use super::{Accepted, App, Caller};
 use crate::Error;
-use crate::engine::{Done, Door, Explanation, Request, Verb, function};
+use crate::engine::{Done, Door, Explanation, Request, Verb, function, may_call};
 use saltern_core::access::{Sight, Wish, narrow_target};
 use saltern_core::action::Policy;
 use saltern_core::action::types;
@@ -247,10 +247,28 @@ impl App {
         let mut done = Vec::with_capacity(actions.len());
         for action in &actions {
             refuse_step(action)?;
+            refuse_override(action, verb)?;
             let minions = self.operable(caller, action, minions, verb).await?;
+            if matches!(verb, Verb::Retry { .. }) {
+                self.may_repeat(caller, action, minions.as_deref()).await?;
+            }
             done.push(self.master.act(caller, action, minions, verb).await?);
         }
         Ok(done)
+    }
+
+    /// Whoever has something done again has to be one who may have it done.
+    async fn may_repeat(&self, caller: &Caller, action: &Action, minions: Option<&[MinionId]>) -> Result<(), Error> {
+        let kind = types::find(&action.new.kind).unwrap_or_else(function);
+        let params = value(&action.new.params);
+        let params = params.as_map().cloned().unwrap_or_default();
+        let call = kind.compile(&params).map_err(|error| Error::Invalid(error.to_string()))?;
+        let all = match minions {
+            Some(minions) => minions.to_vec(),
+            None if caller.rights.operates == Sight::All => Vec::new(),
+            None => self.master.all_runs(action.id).await?.into_iter().map(|run| run.minion).collect(),
+        };
+        may_call(&caller.rights, &call, &all)
     }
 
     /// With which of an action's minions he may do something: those he named, as far as he sees them, else all he sees.
@@ -359,6 +377,18 @@ fn refuse_step(action: &Action) -> Result<(), Error> {
         "action {} is {what} of launch {launch}; use `saltern chain cancel {launch}` or `saltern chain stop {launch}`",
         action.id
     )))
+}
+
+/// Windows were overridden for one time: whoever wants it again asks for that again.
+fn refuse_override(action: &Action, verb: &Verb) -> Result<(), Error> {
+    let again = matches!(verb, Verb::Retry { .. } | Verb::Reschedule { .. });
+    if again && action.new.policy.override_window.is_some() {
+        return Err(Error::Conflict(format!(
+            "action {} was begun outside of its windows, for one time; make another one to do it again",
+            action.id
+        )));
+    }
+    Ok(())
 }
 
 /// A decision without the checks that tell of minions whom not everybody sees.

@@ -159,12 +159,12 @@ impl App {
             }
             RecurringVerb::TakeOver => {
                 let person = kept_owner(caller)?;
-                (Recurring { owner: caller.who.clone(), person, ..before }, "recurring.take_over")
+                let row = Recurring { owner: caller.who.clone(), person, changed: clock::now(), ..before };
+                (row, "recurring.take_over")
             }
             // It is so already.
             RecurringVerb::SkipNext(_) | RecurringVerb::Activate(_) | RecurringVerb::RunNow => return Ok(()),
         };
-        let row = Recurring { changed: clock::now(), ..row };
         let audit = caller.audit(what, &row.name, detail(&row));
         self.write_recurring(caller, row, version, audit).await
     }

@@ -185,7 +185,7 @@ impl Master {
         let call = request.kind.compile(&request.params).map_err(|error| Error::Invalid(error.to_string()))?;
         check_functions(&call)?;
         // What he may do to nobody is refused before anybody is looked for: the answer tells nothing about who there is.
-        may_call(&request, &call, &[])?;
+        may_call(&request.rights, &call, &[])?;
         let (members, missing) = self.resolve(&request.target).await?;
         let narrows = request.rights.narrows();
         let (seen, hidden): (Vec<_>, Vec<_>) =
@@ -196,7 +196,7 @@ impl Master {
             return Err(Error::NotFound(format!("no accepted minion matches {kind} {expression}")));
         }
         let ids: Vec<MinionId> = seen.iter().map(|member| member.id.clone()).collect();
-        may_call(&request, &call, &ids)?;
+        may_call(&request.rights, &call, &ids)?;
         found(
             "permission",
             format!("{} may reach {} of {} minions", request.who, seen.len(), seen.len() + hidden.len()),
@@ -233,7 +233,7 @@ impl Master {
 }
 
 /// Whether he may call these functions with these arguments on these minions: each on each.
-fn may_call(request: &Request, call: &Call, minions: &[MinionId]) -> Result<(), Error> {
+pub(crate) fn may_call(rights: &Rights, call: &Call, minions: &[MinionId]) -> Result<(), Error> {
     let one = call.funs.len() == 1;
     let none = Map::new();
     let arguments = |number: usize| -> &[Value] {
@@ -246,7 +246,7 @@ fn may_call(request: &Request, call: &Call, minions: &[MinionId]) -> Result<(), 
         .map(|(number, fun)| Invocation { fun, arg: arguments(number), kwarg: if one { &call.kwarg } else { &none } })
         .collect();
     let wish = Wish::Call { calls: &calls, minions };
-    request.rights.may(&wish).map_err(|refusal| Error::Forbidden(refusal.message))
+    rights.may(&wish).map_err(|refusal| Error::Forbidden(refusal.message))
 }
 
 /// The type of a plain function.

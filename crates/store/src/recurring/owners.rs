@@ -21,12 +21,14 @@ pub struct Heir {
 }
 
 const THOSE_OF: Locking = locking!("SELECT id FROM recurring WHERE owner = ?1 ORDER BY id");
-const TAKE_OVER: &str = "UPDATE recurring SET owner = ?2, person = ?3, version = version + 1 WHERE id = ?1";
+// It would run with the rights of another from now on: that is for him to decide.
+const TAKE_OVER: &str = "UPDATE recurring SET owner = ?2, person = ?3, active = 0, next = NULL, version = version + 1 \
+    WHERE id = ?1";
 const STOP: &str = "UPDATE recurring SET active = 0, next = NULL, version = version + 1 WHERE id = ?1";
 const STOP_ON: &str = "UPDATE recurring SET active = 0, next = NULL, version = version + 1 \
     WHERE entity_kind = ?1 AND entity = ?2 AND active = 1";
 
-/// Gives the recurring actions of a user to his heir; without one they stop.
+/// Gives the recurring actions of a user to his heir, who lets them go on when he has looked at them.
 pub(crate) async fn hand_over(tx: &Tx<'_>, effects: &mut Effects, owner: &str, heir: Option<&Heir>) -> Result<()> {
     let rows = tx.query_locking(&THOSE_OF, params![owner]).await?;
     let ids = rows.iter().map(|row| row.int(0).map(RecurringId)).collect::<Result<Vec<_>>>()?;

@@ -214,7 +214,15 @@ async fn what_a_removed_user_owned_passes_to_his_heir(database: Database) {
     let gone = store.delete_user("ann".into(), None, Some(heir), audit("2")).await.unwrap();
     assert_eq!(gone, Written::Done(1));
     for (id, name) in ids.into_iter().zip(["a", "b"]) {
-        let wanted = Recurring { id, owner: "bob".into(), person: "{}".into(), version: 2, ..recurring(name) };
+        let wanted = Recurring {
+            id,
+            owner: "bob".into(),
+            person: "{}".into(),
+            active: false,
+            next: None,
+            version: 2,
+            ..recurring(name)
+        };
         assert_eq!(get(&store, id).await, wanted);
     }
     assert_eq!(get(&store, other).await.owner, "eve");

@@ -122,7 +122,6 @@ fn index(steps: &[Step], number: usize) -> Result<usize, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::step::StepChange;
     use super::*;
     use saltern_core::value::Map;
 
@@ -164,6 +163,6 @@ mod tests {
     #[test]
     fn only_what_does_not_name_steps_is_done_again_though_they_are_others() {
         assert!(!Edit::Rename("y".into()).names_steps() && !Edit::Share(true).names_steps());
-        assert!(Edit::Remove(vec![1]).names_steps() && Edit::Replace(1, Box::new(StepChange::default())).names_steps());
+        assert!(Edit::Remove(vec![1]).names_steps() && Edit::Replace(1, Box::default()).names_steps());
     }
 }

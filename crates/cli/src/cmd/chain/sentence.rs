@@ -49,8 +49,8 @@ fn time(time: Duration) -> String {
     match seconds {
         _ if time.subsec_nanos() != 0 => format!("{}s", time.as_secs_f64()),
         0 => "0s".into(),
-        _ if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
-        _ if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        _ if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
+        _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         _ => format!("{seconds}s"),
     }
 }

@@ -47,13 +47,11 @@ pub(super) struct GoingStep {
 struct Marks([u64; 4]);
 
 impl Marks {
-    /// Adds a number; tells whether it was new. What does not fit is always new.
-    fn add(&mut self, number: usize) -> bool {
-        let Some(word) = self.0.get_mut(number / 64) else { return true };
-        let bit = 1 << (number % 64);
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
+    /// Adds a number. What does not fit is never known.
+    fn add(&mut self, number: usize) {
+        if let Some(word) = self.0.get_mut(number / 64) {
+            *word |= 1 << (number % 64);
+        }
     }
 
     fn has(&self, number: usize) -> bool {
@@ -72,9 +70,14 @@ impl Going {
         self.step(number).map_or_else(String::new, |step| format!("step {number} ({})", step.step.describe()))
     }
 
-    /// Notes that a step was begun there; tells whether that is news.
-    pub(super) fn note_begun(&self, minion: &MinionId, number: usize) -> bool {
-        lock(&self.heard).entry(minion.clone()).or_default().0.add(number)
+    /// Notes that a step was begun there. Called after it was written.
+    pub(super) fn note_begun(&self, minion: &MinionId, number: usize) {
+        lock(&self.heard).entry(minion.clone()).or_default().0.add(number);
+    }
+
+    /// Whether the beginning of a step there was written already.
+    pub(super) fn has_begun(&self, minion: &MinionId, number: usize) -> bool {
+        lock(&self.heard).get(minion).is_some_and(|(begun, _)| begun.has(number))
     }
 
     /// Notes that a step has ended there. Called after it was written.

@@ -28,7 +28,7 @@ const MOST_TRIES: i64 = 10;
 /// What a minion told is believed to be of now if it is not older than this; of what is older it tells the time.
 const NEWS: Duration = Duration::from_secs(5);
 /// How long a minion that is at another chain is left alone.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY: Duration = Duration::from_secs(10);
 
 impl Master {
     /// A minion tells of a step while its chunk runs.
@@ -184,16 +184,17 @@ impl Master {
     ) -> Result<(), Error> {
         let mut began = None;
         let chunk = plan.chunk(usize::try_from(row.chunk).unwrap_or(0));
-        for step in chunk.into_iter().flat_map(|chunk| &chunk.steps) {
+        // An update that was begun in the chunk before is decided by the check that begins this one.
+        let first = chunk.and_then(|chunk| chunk.steps.first());
+        let checked = first.filter(|step| step.kind == StepKind::Check).map(|step| step.number);
+        for step in chunk.into_iter().flat_map(|chunk| &chunk.steps).filter(|step| Some(step.number) != checked) {
             let Some(own) = going.step(step.number) else { continue };
             let run = self.store.run(own.action, &row.minion).await?;
             if run.is_some_and(|run| run.picked_up.is_some()) {
                 began = Some(step.number);
             }
         }
-        // An update that was begun in the chunk before is decided by this one.
-        let is_check = chunk.is_some_and(|chunk| chunk.steps.first().is_some_and(|step| step.kind == StepKind::Check));
-        match began.filter(|_| !is_check) {
+        match began {
             None if answer.cancelled => self.end_part(going, plan, row, End::Cancelled, Some(answer), at).await,
             None if row.asked >= MOST_TRIES => {
                 self.refuse_chunk(going, row, "the minion says again and again that it has nothing of it", at).await
@@ -231,6 +232,9 @@ impl Master {
             };
             let message = Some(message.to_owned());
             transitions.push(Transition { message, ..transition(own.action, &row.minion, input, at) });
+            // What was begun and is told no more of, nobody knows the end of.
+            let message = Some("nobody knows how it ended".to_owned());
+            transitions.push(Transition { message, ..transition(own.action, &row.minion, Input::Gone, at) });
         }
         let outcome = match end {
             End::Completed if row.failed => "failed",
@@ -327,11 +331,12 @@ impl Master {
             && record.state != StepState::Skipped
             && record.state != StepState::Cancelled;
         // The check of an update is part of it, and was not begun when that was.
-        if begun && step.kind != StepKind::Check && going.note_begun(minion, step.number) {
+        if begun && step.kind != StepKind::Check && !going.has_begun(minion, step.number) {
             let at = when(record.started, going.due, now);
             self.store
                 .record_ack(Ack { jid: own.jid, action: own.action, minion: minion.clone(), at, events: Vec::new() })
                 .await?;
+            going.note_begun(minion, step.number);
         }
         let at = when(record.ended, going.due, now);
         let settle = |input, message: &str| Transition {
@@ -500,9 +505,7 @@ impl Master {
             ),
             (None, None) => "the minion is at another chain".into(),
         };
-        let asked = row.asked + 1;
-        let since = later(asked, at).max(at.plus(BUSY));
-        let to = MinionMove { since, asked, message: Some(message), ..stays(row, MinionState::Waiting) };
+        let to = MinionMove { since: at.plus(BUSY), message: Some(message), ..stays(row, MinionState::Waiting) };
         self.move_row(going, to).await.map(drop)
     }
 

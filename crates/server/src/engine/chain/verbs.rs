@@ -37,6 +37,9 @@ pub enum LaunchVerb {
 /// How long minions are waited for that were told to clear something.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// More runs than any step has.
+const MOST_BEGUN: usize = 1_000_000;
+
 /// What was done.
 #[derive(Clone, Debug)]
 pub struct LaunchDone {
@@ -93,9 +96,9 @@ impl Master {
             .store
             .cancel_launch(launch.id, at, caller.who.clone(), stop, Some(audit), Some(message.clone()))
             .await?;
-        if cancelled.is_none() {
+        let Some(cancelled) = cancelled else {
             return Err(Error::Conflict(format!("launch {} has ended", launch.id)));
-        }
+        };
         let Some(going) = self.going(launch.id).await? else {
             return Err(Error::NotFound(format!("there is no launch {}", launch.id)));
         };
@@ -103,8 +106,9 @@ impl Master {
         let mut rows = self.rows(launch.id, MinionState::Sent).await?;
         rows.extend(self.rows(launch.id, MinionState::Restarting).await?);
         rows.extend(self.rows(launch.id, MinionState::Asking).await?);
-        let there = |row: &LaunchMinion| self.member(row.minion.as_str()).is_some_and(|member| self.is_there(&member));
+        let there = |row: &LaunchMinion| self.is_reachable(&row.minion);
         self.cancel_later_chunks(&going, &rows, &message, at).await?;
+        self.end_begun(&going, &cancelled.minions, at).await?;
         let (busy, away): (Vec<_>, Vec<_>) = rows.into_iter().partition(there);
         self.leave_alone(&away, at).await?;
         let told = busy.len();
@@ -123,6 +127,24 @@ impl Master {
             (told, true) => format!("{word}: {told} minions were told to kill what they are at"),
         };
         Ok(LaunchDone { launch: launch.id, note })
+    }
+
+    /// What was begun on minions that have ended with the launch and is told no more of, nobody knows the end of: an update whose
+    /// check was not made.
+    async fn end_begun(&self, going: &Going, ended: &[MinionId], at: Timestamp) -> Result<(), Error> {
+        let ended: BTreeSet<&MinionId> = ended.iter().collect();
+        let mut transitions = Vec::new();
+        for step in &going.steps {
+            let begun = self.store.runs_begun_before(step.action, at, MOST_BEGUN).await?;
+            for run in begun.into_iter().filter(|run| ended.contains(&run.minion)) {
+                let message = Some("the launch was cancelled before it was known how it ended".to_owned());
+                transitions.push(Transition { message, ..transition(step.action, &run.minion, Input::Gone, at) });
+            }
+        }
+        if !transitions.is_empty() {
+            self.store.transit(transitions).await?;
+        }
+        Ok(())
     }
 
     /// Chunks that were not sent to a minion never will be. Of the one that it is at it tells itself.
@@ -204,8 +226,7 @@ impl Master {
         minions: &[MinionId],
         force: bool,
     ) -> Result<BTreeMap<MinionId, String>, Error> {
-        let is_there = |minion: &&MinionId| self.member(minion.as_str()).is_some_and(|member| self.is_there(&member));
-        let there: Vec<&MinionId> = minions.iter().filter(is_there).collect();
+        let there: Vec<&MinionId> = minions.iter().filter(|minion| self.is_reachable(minion)).collect();
         let mut said: BTreeMap<MinionId, String> =
             minions.iter().map(|minion| (minion.clone(), "it is not connected".into())).collect();
         if there.is_empty() {

@@ -35,7 +35,7 @@ async fn scenario_88_who_has_lost_the_right_is_refused_and_somebody_is_told() {
 }
 
 #[tokio::test]
-async fn scenario_87_what_a_deleted_user_made_goes_on_as_the_work_of_who_deleted_him() {
+async fn scenario_87_what_a_deleted_user_made_is_kept_by_who_deleted_him_and_goes_on_when_he_says_so() {
     let house = house().await;
     house.minions_known(&["a"]).await;
     let ann = house.user("ann", "operator").await;
@@ -45,9 +45,12 @@ async fn scenario_87_what_a_deleted_user_made_goes_on_as_the_work_of_who_deleted
     house.app().delete_user(&caller(), "ann", ANY_VERSION).await.unwrap();
     let row = house.app().recurring(&caller(), definition).await.unwrap().recurring;
     assert_eq!((row.owner.as_str(), row.creator.as_str()), ("tester", "ann"));
+    // It would run with other rights than it was made with.
+    assert_eq!((row.active, row.next), (false, None));
     let told = house.events_after(before).await;
     let notice = told.iter().find(|event| event.tag == "saltern/notification/recurring").unwrap();
     assert_eq!(notice.data.get("what").and_then(Value::as_str), Some("reassigned"));
+    house.app().act_on_recurring(&caller(), definition, RecurringVerb::Activate(true)).await.unwrap();
     let fired = house.fired(definition).await.fire;
     assert_eq!(house.action(fired.action.unwrap()).await.new.initiator, "tester");
 }

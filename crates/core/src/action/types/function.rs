@@ -362,6 +362,8 @@ mod tests {
     #[test]
     fn only_what_looks_is_free_of_windows_and_repeatable() {
         for (fun, looks) in [
+            // It calls whatever it is given.
+            ("test.try", false),
             ("test.ping", true),
             ("grains.items", true),
             ("grains.setval", false),

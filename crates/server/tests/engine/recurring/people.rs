@@ -6,7 +6,7 @@ use crate::ward::house;
 use saltern_core::value::Value;
 use saltern_server::Error;
 use saltern_server::app::{
-    ANY_VERSION, Caller, EntityKind, Overlap, RecurringDraft, RecurringFilter, RecurringVerb, UserChange,
+    ANY_VERSION, Caller, ChainDraft, EntityKind, Overlap, RecurringDraft, RecurringFilter, RecurringVerb, UserChange,
 };
 use std::time::Duration;
 
@@ -193,4 +193,30 @@ async fn run_now_is_the_work_of_who_asked_and_no_planned_instant() {
     assert_eq!((action.new.initiator.as_str(), action.new.recurring), ("bob", Some(definition)));
     assert_eq!(house.fires(definition).await, []);
     assert_eq!(house.app().recurring(&bob, definition).await.unwrap().recurring, before);
+}
+
+#[tokio::test]
+async fn what_others_change_in_a_chain_does_not_run_with_his_rights() {
+    let house = house().await;
+    house.minions_known(&["a"]).await;
+    let ann = house.user("ann", "operator").await;
+    let step =
+        saltern_core::chain::Step::new("function", Value::map([("fun", "test.ping")]).as_map().cloned().unwrap());
+    let draft = ChainDraft { name: "hers".into(), description: String::new(), shared: true, steps: vec![step] };
+    let chain = house.app().create_chain(&ann, draft.clone()).await.unwrap();
+    let words = format!(r#"{{"chain":{}}}"#, chain.id);
+    let definition = RecurringDraft {
+        policy: hold(),
+        ..RecurringDraft::new("hers", on(EntityKind::Minion, "a"), what(&words), NEVER)
+    };
+    let definition = house.app().create_recurring(&caller(), definition).await.unwrap().recurring.id;
+    assert_eq!(house.fired(definition).await.fire.outcome, "fired");
+    let changed = ChainDraft { description: "and more".into(), ..draft };
+    house.app().put_chain(&ann, chain.id, changed, chain.version).await.unwrap();
+    // Nor does it help to have somebody touch the definition.
+    for skip in [true, false] {
+        house.app().act_on_recurring(&caller(), definition, RecurringVerb::SkipNext(skip)).await.unwrap();
+    }
+    let refused = house.fired(definition).await.fire;
+    assert!(refused.outcome == "refused" && refused.why.contains("ann"), "{refused:?}");
 }

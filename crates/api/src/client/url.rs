@@ -56,7 +56,7 @@ impl ServerUrl {
             return Err(UrlError::Credentials);
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        if host.is_empty() {
+        if host.is_empty() || host.contains(['[', ']']) {
             return Err(UrlError::Unreadable("it has no host".into()));
         }
         let port = match authority.port() {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_of_a_server_is_refused() {
-        for text in ["", "salt.example.org", "ftp://x", "https://", "http://x:y", "http://x:99999", "http://x:/"] {
+        for text in ["", "salt.example.org", "ftp://x", "https://", "http://x:y", "http://x:99999", "http://x:/", "http://a[]"] {
             assert!(ServerUrl::parse(text).is_err(), "{text}");
         }
         assert_eq!(ServerUrl::parse("https://x/?a=b"), Err(UrlError::Query));

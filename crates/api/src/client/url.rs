@@ -153,7 +153,9 @@ mod tests {
 
     #[test]
     fn what_is_no_address_of_a_server_is_refused() {
-        for text in ["", "salt.example.org", "ftp://x", "https://", "http://x:y", "http://x:99999", "http://x:/", "http://a[]"] {
+        for text in
+            ["", "salt.example.org", "ftp://x", "https://", "http://x:y", "http://x:99999", "http://x:/", "http://a[]"]
+        {
             assert!(ServerUrl::parse(text).is_err(), "{text}");
         }
         assert_eq!(ServerUrl::parse("https://x/?a=b"), Err(UrlError::Query));

@@ -33,14 +33,14 @@ pub(crate) async fn run() -> Result<()> {
     let peak = Peak::watch(pid);
 
     let begun = Instant::now();
-    let launch: Value = serde_json::from_str(&told(&server, &["chain", "launch", "large", "--json"]).await?)?;
+    let launch: Value = server.cli_json(&["chain", "launch", "large"]).await;
     let stored = begun.elapsed().as_secs_f64();
     let id = launch["id"].as_i64().context("a launch has a number")?.to_string();
     let started = until(&server, &id, begun, |status| status["steps"][0]["counts"]["queued"] == 0).await?;
     let ended = until(&server, &id, begun, |status| !status["ended"].is_null()).await?;
     let peak = machine::mebibytes(peak.stop());
     let cpu = machine::cpu_seconds(pid) - cpu;
-    let status = status(&server, &id).await?;
+    let status = server.cli_json(&["chain", "status", &id]).await;
     let report = swarm.stop().await;
     server.kill9();
 
@@ -66,20 +66,16 @@ fn chain() -> String {
     text
 }
 
-async fn told(server: &Saltern, words: &[&str]) -> Result<String> {
+async fn told(server: &Saltern, words: &[&str]) -> Result<()> {
     let output = server.cli(words).await;
     ensure!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-async fn status(server: &Saltern, launch: &str) -> Result<Value> {
-    Ok(serde_json::from_str(&told(server, &["chain", "status", launch, "--json"]).await?)?)
+    Ok(())
 }
 
 /// Seconds until something is true of the launch.
 async fn until(server: &Saltern, launch: &str, begun: Instant, is_so: impl Fn(&Value) -> bool) -> Result<f64> {
     loop {
-        let status = status(server, launch).await?;
+        let status = server.cli_json(&["chain", "status", launch]).await;
         if is_so(&status) {
             return Ok(begun.elapsed().as_secs_f64());
         }

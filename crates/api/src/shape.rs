@@ -47,7 +47,9 @@ pub use dead_letters::{DeadLetter, DeadLetterList};
 pub use events::Event;
 pub use fires::{Fire, FireList, LeftOut, PlannedFire, PlannedFireList};
 pub(crate) use functions::read_function;
-pub use functions::{Function, FunctionDetail, FunctionList, FunctionRefresh, FunctionsRefreshed, RefreshedKind};
+pub use functions::{
+    Function, FunctionDetail, FunctionList, FunctionRefresh, FunctionVerb, FunctionsRefreshed, RefreshedKind,
+};
 pub use groups::{Group, GroupContent, GroupDetail, GroupList, NewGroup};
 pub(crate) use jobs::read_jid;
 pub use jobs::{Accepted, Functions, Job, JobDetail, JobList, JobStep, Return, RunRequest, Unanswered, Why};

@@ -43,6 +43,24 @@ pub struct FunctionDetail {
     pub kinds: Vec<Function>,
 }
 
+/// What is to be done with the documentation of functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub enum FunctionVerb {
+    /// Minions are asked anew
+    Refresh,
+}
+
+impl FunctionVerb {
+    /// Reads the word.
+    pub(crate) fn read(word: &str) -> Result<Self, Error> {
+        match word {
+            "refresh" => Ok(Self::Refresh),
+            _ => Err(Error::NotFound(format!("nothing is called {word:?} here: there is refresh"))),
+        }
+    }
+}
+
 /// Which minions are to be asked about their functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -5,7 +5,7 @@ use crate::error::ApiError;
 use crate::extract::{Json, Limit, Nothing, Path, Query, Who};
 use crate::http::TimeLimit;
 use crate::openapi::Missing;
-use crate::shape::{FunctionDetail, FunctionList, FunctionRefresh, FunctionsRefreshed, read_function};
+use crate::shape::{FunctionDetail, FunctionList, FunctionRefresh, FunctionVerb, FunctionsRefreshed, read_function};
 use axum::extract::State;
 use serde::Deserialize;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LONGEST: usize = 1_000;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(refresh)).routes(routes!(show))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, refresh))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -83,19 +83,21 @@ async fn show(
 /// Ask minions about their functions
 ///
 /// One present minion of each kind (version and operating system) among those of the target is asked, by an action of
-/// yours, and what it says replaces what that kind said before. It answers when they have.
+/// yours, and what it says replaces what that kind said before. It answers when they have. The path says `refresh`.
 #[utoipa::path(
-    post, path = "/functions/refresh", operation_id = "refresh_functions", tag = "functions",
-    request_body = FunctionRefresh,
+    post, path = "/functions/{name}", operation_id = "refresh_functions", tag = "functions",
+    params(("name" = inline(FunctionVerb), Path, description = "What is to be done")), request_body = FunctionRefresh,
     responses((status = 200, description = "What came of it", body = FunctionsRefreshed), Missing)
 )]
 async fn refresh(
     State(shared): State<Shared>,
     Who(caller): Who,
     time: TimeLimit,
+    Path(verb): Path<String>,
     Query(Nothing {}): Query<Nothing>,
     Json(request): Json<FunctionRefresh>,
 ) -> Result<axum::Json<FunctionsRefreshed>, ApiError> {
+    let FunctionVerb::Refresh = FunctionVerb::read(&verb)?;
     let target = request.read()?;
     time.extend(PATIENCE);
     let refreshed = to_the_end(async move { shared.app.refresh_functions(&caller, &target).await }).await?;

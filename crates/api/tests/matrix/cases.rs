@@ -170,7 +170,7 @@ pub(crate) const CASES: &[Case] = &[
     case("POST", "/api/v1/keys/reject", "/api/v1/keys/reject", r#"{"ids":["{key}"],"include":["accepted"]}"#),
     case("POST", "/api/v1/keys/delete", "/api/v1/keys/delete", r#"{"ids":["{key}"]}"#),
     get("/api/v1/functions", "/api/v1/functions"),
-    case("POST", "/api/v1/functions/refresh", "/api/v1/functions/refresh", r#"{"target":"web1"}"#),
+    case("POST", "/api/v1/functions/{name}", "/api/v1/functions/refresh", r#"{"target":"web1"}"#),
     get("/api/v1/functions/{name}", "/api/v1/functions/test.ping"),
     get("/api/v1/groups", "/api/v1/groups"),
     case("POST", "/api/v1/groups", "/api/v1/groups", r#"{"name":"{new}","org":"default"}"#),

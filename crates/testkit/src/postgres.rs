@@ -18,6 +18,16 @@ use crate::{installed, ports, tier, wait};
 /// The superuser of every test cluster.
 const USER: &str = "saltern";
 
+/// Quick and small: nothing is synced, and the log it would recover from stays short.
+const SETTINGS: [&str; 6] = [
+    "fsync=off",
+    "full_page_writes=off",
+    "max_connections=200",
+    "shared_buffers=32MB",
+    "max_wal_size=128MB",
+    "timezone=UTC",
+];
+
 /// A running PostgreSQL server with a data folder of its own; stopped and removed on drop.
 #[derive(Debug)]
 pub struct Cluster {
@@ -35,6 +45,33 @@ pub struct Cluster {
 /// Nothing where PostgreSQL is not installed or not wanted; see [`tier`].
 pub fn fresh_database() -> Option<String> {
     Cluster::shared().map(Cluster::fresh_database)
+}
+
+/// The same, for suites of hundreds: the database is dropped with what this returns, or a run fills the disk.
+pub fn passing_database() -> Option<Passing> {
+    let cluster = Cluster::shared()?;
+    Some(Passing { name: cluster.new_database(), cluster })
+}
+
+/// A database that lasts as long as this does, whoever is still connected to it.
+#[derive(Debug)]
+pub struct Passing {
+    cluster: &'static Cluster,
+    name: String,
+}
+
+impl Passing {
+    /// Its address, as a `postgres://` URL.
+    pub fn url(&self) -> String {
+        self.cluster.url(&self.name)
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // Not worth a panic: the cluster's folder goes with the process.
+        let _ = self.cluster.client("dropdb").args(["--force", "--if-exists", &self.name]).output();
+    }
 }
 
 impl Cluster {
@@ -69,11 +106,15 @@ impl Cluster {
 
     /// A new, empty database, as a `postgres://` URL.
     pub fn fresh_database(&self) -> String {
+        self.url(&self.new_database())
+    }
+
+    fn new_database(&self) -> String {
         let name = format!("t{}", self.databases.fetch_add(1, Ordering::Relaxed));
         // template0, because nobody can be connected to it: template1 refuses to be copied while somebody is.
         let mut createdb = self.client("createdb");
         run(createdb.args(["--template", "template0", &name]));
-        self.url(&name)
+        name
     }
 
     /// The URL of a database, which need not exist.
@@ -105,9 +146,7 @@ impl Cluster {
         let mut postgres = self.server_command("postgres");
         postgres.arg("-D").arg(self.data_dir()).arg("-k").arg(self.scratch.path());
         postgres.args(["-p", &self.port.to_string(), "-h", "127.0.0.1"]);
-        for setting in
-            ["fsync=off", "full_page_writes=off", "max_connections=200", "shared_buffers=32MB", "timezone=UTC"]
-        {
+        for setting in SETTINGS {
             postgres.args(["-c", setting]);
         }
         let log = self.scratch.path().join("postgres.log");

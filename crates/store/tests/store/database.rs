@@ -1,28 +1,40 @@
 //! Empty databases of both kinds, and the macro that runs one behaviour on each.
 
 use saltern_store::{Location, Options, Store};
-use saltern_testkit::{postgres, scratch::Scratch};
+use saltern_testkit::{
+    postgres::{self, Passing},
+    scratch::Scratch,
+};
 
-/// An empty database that nobody else uses; a SQLite file is gone when this is dropped.
+/// An empty database that nobody else uses, gone when this is dropped.
 pub(crate) struct Database {
     pub(crate) location: Location,
-    _folder: Option<Scratch>,
+    _keeper: Keeper,
+}
+
+/// What removes the database when it is dropped.
+#[expect(dead_code, reason = "held for what their drops do")]
+enum Keeper {
+    Folder(Scratch),
+    Passing(Passing),
+    Nobody,
 }
 
 impl Database {
     pub(crate) fn sqlite() -> Self {
         let folder = Scratch::new("store");
-        Self { location: Location::Sqlite(folder.path().join("saltern.db")), _folder: Some(folder) }
+        Self { location: Location::Sqlite(folder.path().join("saltern.db")), _keeper: Keeper::Folder(folder) }
     }
 
     /// Nothing where PostgreSQL is not installed or not wanted.
     pub(crate) fn postgres() -> Option<Self> {
-        Some(Self::at(&postgres::fresh_database()?))
+        let database = postgres::passing_database()?;
+        Some(Self { location: Location::parse(&database.url()).unwrap(), _keeper: Keeper::Passing(database) })
     }
 
     /// The database at an address.
     pub(crate) fn at(address: &str) -> Self {
-        Self { location: Location::parse(address).unwrap(), _folder: None }
+        Self { location: Location::parse(address).unwrap(), _keeper: Keeper::Nobody }
     }
 
     pub(crate) async fn open(&self) -> Store {

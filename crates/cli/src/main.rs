@@ -4,6 +4,7 @@
 //! things look. Exit codes are decided in
 //! `failure`: 0 good, 1 something failed, 2 wrong usage, 3 no server, 130 interrupted.
 
+mod applied;
 mod args;
 mod arguments;
 mod cmd;

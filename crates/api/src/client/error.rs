@@ -97,6 +97,11 @@ impl ClientError {
         matches!(self, Self::Refused { status: 404, .. })
     }
 
+    /// Whether the server says that somebody was faster.
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Refused { status: 412, .. })
+    }
+
     pub(super) fn refused(status: u16, body: &[u8]) -> Self {
         let problem = serde_json::from_slice(body).unwrap_or_else(|_| Problem {
             kind: "about:blank".into(),

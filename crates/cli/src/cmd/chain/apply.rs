@@ -2,14 +2,14 @@
 //!
 //! Applying twice changes nothing the second time: a chain that is as its file says is left alone.
 
-use super::edit::{draft, is_stale};
+use super::edit::draft;
 use super::file;
+use crate::applied::{Applied, Outcome, tell, tell_all};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output;
 use saltern_api::client::Client;
 use saltern_api::shape::{ChainDetail, ChainDraft};
-use serde::Serialize;
 use std::process::ExitCode;
 
 /// Make chains what files say
@@ -27,23 +27,6 @@ pub(super) struct Args {
     dry_run: bool,
 }
 
-/// What became of a chain of a file.
-#[derive(Debug, Serialize)]
-struct Applied {
-    name: String,
-    /// Its number; nothing if it is not there
-    id: Option<i64>,
-    outcome: Outcome,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    Created,
-    Changed,
-    Unchanged,
-}
-
 pub(super) async fn run(args: &Args, client: &Client, format: Format) -> Result<ExitCode, Failure> {
     // Everything is read before anything is done: a mistake in the last file leaves all chains as they are.
     let chains = file::read_all(&args.files)?;
@@ -51,14 +34,10 @@ pub(super) async fn run(args: &Args, client: &Client, format: Format) -> Result<
     for wanted in &chains {
         let about = |failure: Failure| failure.about(&format!("chain {:?}", wanted.name));
         let applied = apply(client, wanted, args.dry_run).await.map_err(about)?;
-        if format == Format::Text {
-            output::line(&applied.told(args.dry_run))?;
-        }
+        tell(&applied.told("Chain", args.dry_run), format)?;
         all.push(applied);
     }
-    if format != Format::Text {
-        output::show(format, &all, String::new)?;
-    }
+    tell_all(&all, format)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,32 +72,14 @@ async fn apply(client: &Client, wanted: &ChainDraft, dry_run: bool) -> Result<Ap
             Some(known) => client.put_chain(known.chain.id, known.chain.version, wanted).await,
         };
         match written {
-            Err(error) if is_stale(&error) && !is_last => is_last = true,
+            Err(error) if error.is_stale() && !is_last => is_last = true,
             written => return Ok(done(Some(written?.chain.id), outcome)),
         }
     }
 }
 
 fn outcome(known: Option<&ChainDetail>, wanted: &ChainDraft) -> Outcome {
-    match known {
-        None => Outcome::Created,
-        Some(known) if draft(known) == *wanted => Outcome::Unchanged,
-        Some(_) => Outcome::Changed,
-    }
-}
-
-impl Applied {
-    fn told(&self, dry_run: bool) -> String {
-        let what = match (self.outcome, dry_run) {
-            (Outcome::Created, false) => "created",
-            (Outcome::Changed, false) => "changed",
-            (Outcome::Unchanged, _) => "unchanged",
-            (Outcome::Created, true) => "would be created",
-            (Outcome::Changed, true) => "would be changed",
-        };
-        let number = self.id.map_or_else(String::new, |id| format!(" ({id})"));
-        format!("Chain {}{number}: {what}", output::text::clean(&self.name))
-    }
+    Outcome::of(known, |known| draft(known) == *wanted)
 }
 
 #[cfg(test)]
@@ -134,13 +95,5 @@ mod tests {
         assert_eq!(outcome(Some(&known), &ChainDraft { shared: false, ..wanted.clone() }), Outcome::Changed);
         assert_eq!(outcome(Some(&known), &ChainDraft { steps: Vec::new(), ..wanted.clone() }), Outcome::Changed);
         assert_eq!(outcome(None, &wanted), Outcome::Created);
-    }
-
-    #[test]
-    fn what_would_be_done_is_not_told_as_done() {
-        let applied = Applied { name: "racks".into(), id: None, outcome: Outcome::Created };
-        assert_eq!(applied.told(true), "Chain racks: would be created");
-        let applied = Applied { id: Some(7), ..applied };
-        assert_eq!(applied.told(false), "Chain racks (7): created");
     }
 }

@@ -53,14 +53,9 @@ async fn write(
         edit.apply(&mut draft)?;
     }
     match client.put_chain(known.chain.id, known.chain.version, &draft).await {
-        Err(stale) if is_stale(&stale) => Ok(Err(stale)),
+        Err(stale) if stale.is_stale() => Ok(Err(stale)),
         done => Ok(Ok(done?)),
     }
-}
-
-/// Whether somebody was faster.
-pub(super) fn is_stale(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused { status: 412, .. })
 }
 
 /// A chain as a draft of itself.

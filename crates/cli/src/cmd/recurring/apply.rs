@@ -4,13 +4,13 @@
 
 use super::file::{self, Entry};
 use super::find;
+use crate::applied::{Applied, Outcome, tell, tell_all};
 use crate::args::Format;
 use crate::failure::Failure;
-use crate::output::{self, text};
-use saltern_api::client::{Client, ClientError};
+use crate::output;
+use saltern_api::client::Client;
 use saltern_api::shape::{Recurring, RecurringDraft};
 use saltern_core::value::Value;
-use serde::Serialize;
 use std::process::ExitCode;
 
 /// Make what recurs what files say
@@ -28,23 +28,6 @@ pub(super) struct Args {
     dry_run: bool,
 }
 
-/// What became of one of a file.
-#[derive(Debug, Serialize)]
-struct Applied {
-    name: String,
-    /// Its number; nothing if it is not there
-    id: Option<i64>,
-    outcome: Outcome,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    Created,
-    Changed,
-    Unchanged,
-}
-
 pub(super) async fn run(args: &Args, client: &Client, format: Format) -> Result<ExitCode, Failure> {
     // Everything is read before anything is done: a mistake in the last file leaves all as it is.
     let entries = file::read_all(&args.files)?;
@@ -52,14 +35,10 @@ pub(super) async fn run(args: &Args, client: &Client, format: Format) -> Result<
     for entry in &entries {
         let about = |failure: Failure| failure.about(&format!("{:?}", entry.name));
         let applied = apply(client, entry, args.dry_run).await.map_err(about)?;
-        if format == Format::Text {
-            output::line(&applied.told(args.dry_run))?;
-        }
+        tell(&applied.told("Recurring action", args.dry_run), format)?;
         all.push(applied);
     }
-    if format != Format::Text {
-        output::show(format, &all, String::new)?;
-    }
+    tell_all(&all, format)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -108,32 +87,14 @@ async fn apply(client: &Client, entry: &Entry, dry_run: bool) -> Result<Applied,
             Some(known) => client.put_recurring(known.id, known.version, &wanted).await,
         };
         match written {
-            Err(ClientError::Refused { status: 412, .. }) if !is_last => is_last = true,
+            Err(error) if error.is_stale() && !is_last => is_last = true,
             written => return Ok(done(Some(written?.id), outcome)),
         }
     }
 }
 
 fn outcome(known: Option<&Recurring>, wanted: &RecurringDraft) -> Outcome {
-    match known {
-        None => Outcome::Created,
-        Some(known) if RecurringDraft::of(known) == *wanted => Outcome::Unchanged,
-        Some(_) => Outcome::Changed,
-    }
-}
-
-impl Applied {
-    fn told(&self, dry_run: bool) -> String {
-        let what = match (self.outcome, dry_run) {
-            (Outcome::Created, false) => "created",
-            (Outcome::Changed, false) => "changed",
-            (Outcome::Unchanged, _) => "unchanged",
-            (Outcome::Created, true) => "would be created",
-            (Outcome::Changed, true) => "would be changed",
-        };
-        let number = self.id.map_or_else(String::new, |id| format!(" ({id})"));
-        format!("Recurring action {}{number}: {what}", text::clean(&self.name))
-    }
+    Outcome::of(known, |known| RecurringDraft::of(known) == *wanted)
 }
 
 #[cfg(test)]
@@ -147,13 +108,5 @@ mod tests {
         assert_eq!(outcome(Some(&recurring()), &wanted), Outcome::Unchanged);
         assert_eq!(outcome(Some(&recurring()), &RecurringDraft { spread: 0, ..wanted.clone() }), Outcome::Changed);
         assert_eq!(outcome(None, &wanted), Outcome::Created);
-    }
-
-    #[test]
-    fn what_would_be_done_is_not_told_as_done() {
-        let applied = Applied { name: "nightly".into(), id: None, outcome: Outcome::Created };
-        assert_eq!(applied.told(true), "Recurring action nightly: would be created");
-        let applied = Applied { id: Some(7), ..applied };
-        assert_eq!(applied.told(false), "Recurring action nightly (7): created");
     }
 }

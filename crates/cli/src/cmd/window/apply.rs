@@ -4,9 +4,10 @@
 
 use super::file::{self, PlannedSchedule};
 use super::{ByStrategy, calendar, schedule};
+use crate::applied::{Outcome, tell, tell_all};
 use crate::args::Format;
 use crate::failure::Failure;
-use crate::output::{self, text};
+use crate::output::text;
 use saltern_api::client::Client;
 use saltern_api::shape::{CalendarContent, CalendarDetail, Schedule, Subjects};
 use serde::Serialize;
@@ -40,14 +41,6 @@ struct Applied {
     touched: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    Created,
-    Changed,
-    Unchanged,
-}
-
 /// What applying shares.
 struct Apply<'a> {
     client: &'a Client,
@@ -63,25 +56,18 @@ pub(super) async fn run(args: &Args, client: &Client, org: Option<&str>, format:
     let mut all = Vec::new();
     for (name, content) in plan.calendars {
         let about = |failure: Failure| failure.about(&format!("calendar {name:?}"));
-        all.push(apply.calendar(&name, content).await.map_err(about)?);
-        tell(&all, args.dry_run, format)?;
+        let applied = apply.calendar(&name, content).await.map_err(about)?;
+        tell(&applied.told(args.dry_run), format)?;
+        all.push(applied);
     }
     for schedule in &plan.schedules {
         let about = |failure: Failure| failure.about(&format!("schedule {:?}", schedule.name));
-        all.push(apply.schedule(schedule).await.map_err(about)?);
-        tell(&all, args.dry_run, format)?;
+        let applied = apply.schedule(schedule).await.map_err(about)?;
+        tell(&applied.told(args.dry_run), format)?;
+        all.push(applied);
     }
-    if format != Format::Text {
-        output::show(format, &all, String::new)?;
-    }
+    tell_all(&all, format)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn tell(all: &[Applied], dry_run: bool, format: Format) -> Result<(), Failure> {
-    match all.last() {
-        Some(applied) if format == Format::Text => output::line(&applied.told(dry_run)),
-        _ => Ok(()),
-    }
 }
 
 impl Apply<'_> {
@@ -90,11 +76,7 @@ impl Apply<'_> {
             Err(error) if error.is_not_found() => None,
             known => Some(known?),
         };
-        let outcome = match &known {
-            None => Outcome::Created,
-            Some(known) if is_so(known, &wanted) => Outcome::Unchanged,
-            Some(_) => Outcome::Changed,
-        };
+        let outcome = Outcome::of(known.as_ref(), |known| is_so(known, &wanted));
         let mut touched = 0;
         if outcome != Outcome::Unchanged && !self.dry_run {
             let put = calendar::put(self.client, self.org, name, known.as_ref(), wanted, self.strategy);
@@ -111,11 +93,7 @@ impl Apply<'_> {
         };
         let is_same = known.as_ref().is_some_and(|known| schedule::before(known) == wanted.content);
         let (add, remove) = difference(known.as_ref(), wanted.assigned_to.as_ref());
-        let outcome = match &known {
-            None => Outcome::Created,
-            Some(_) if is_same && is_nobody(&add) && is_nobody(&remove) => Outcome::Unchanged,
-            Some(_) => Outcome::Changed,
-        };
+        let outcome = Outcome::of(known.as_ref(), |_| is_same && is_nobody(&add) && is_nobody(&remove));
         let mut touched = 0;
         if !self.dry_run {
             let (client, org, strategy) = (self.client, self.org, self.strategy);
@@ -163,13 +141,7 @@ fn is_nobody(subjects: &Subjects) -> bool {
 
 impl Applied {
     fn told(&self, dry_run: bool) -> String {
-        let what = match (self.outcome, dry_run) {
-            (Outcome::Created, false) => "created",
-            (Outcome::Changed, false) => "changed",
-            (Outcome::Unchanged, _) => "unchanged",
-            (Outcome::Created, true) => "would be created",
-            (Outcome::Changed, true) => "would be changed",
-        };
+        let what = self.outcome.words(dry_run);
         let kind = if self.kind == "calendar" { "Calendar" } else { "Schedule" };
         let touched = match self.touched {
             0 => String::new(),

@@ -137,6 +137,11 @@ impl Master {
     }
 }
 
+/// The number of the chunk that a minion is at.
+pub(super) fn number_of(row: &LaunchMinion) -> usize {
+    usize::try_from(row.chunk).unwrap_or(0)
+}
+
 /// A minion's row as it is, in another state.
 pub(super) fn stays(row: &LaunchMinion, to: MinionState) -> MinionMove {
     MinionMove {

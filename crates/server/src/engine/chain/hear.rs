@@ -8,13 +8,13 @@ use super::super::dispatch::transition;
 use super::super::work::arguments;
 use super::Errand;
 use super::book::Going;
-use super::carry::stays;
+use super::carry::{number_of, stays};
 use crate::master::{Known, Master, Member, entry};
 use crate::{Error, body, clock};
 use saltern_core::action::types::Call;
 use saltern_core::chain::{self, After, Answer, End, Heard, Next, Plan, PlanStep, Record, StepKind, StepState};
 use saltern_core::event;
-use saltern_core::ids::{Jid, LaunchId, MinionId};
+use saltern_core::ids::{Jid, MinionId};
 use saltern_core::run::{Input, Verdict};
 use saltern_core::time::Timestamp;
 use saltern_core::value::Value;
@@ -44,7 +44,7 @@ impl Master {
         if progress.launch != going.key.as_str() || i64::from(progress.chunk) < chunk {
             return Ok(());
         }
-        let Some(row) = self.store_row(launch, &member.id).await? else { return Ok(()) };
+        let Some(row) = self.store.launch_minion(launch, &member.id).await? else { return Ok(()) };
         let plan = self.plan_of(&going, &row.plan).await?;
         let Some(step) = find(&plan, progress.chunk, &progress.step) else { return Ok(()) };
         self.hear_step(&going, member, step, &progress.record, false).await
@@ -59,7 +59,7 @@ impl Master {
     ) -> Result<(), Error> {
         let Some((launch, chunk, errand)) = Self::carriage(work) else { return Ok(()) };
         let Some(going) = self.going(launch).await? else { return Ok(()) };
-        let Some(row) = self.store_row(launch, &member.id).await? else { return Ok(()) };
+        let Some(row) = self.store.launch_minion(launch, &member.id).await? else { return Ok(()) };
         let returned = load.get("return").unwrap_or(&Value::Nil);
         match chain::read(returned) {
             // The launch has gone on there: what it tells of steps is true all the same.
@@ -82,10 +82,6 @@ impl Master {
         Ok(())
     }
 
-    async fn store_row(&self, launch: LaunchId, minion: &MinionId) -> Result<Option<LaunchMinion>, Error> {
-        Ok(self.store.launch_minion(launch, minion).await?)
-    }
-
     /// How a chunk stands, from the minion that knows.
     async fn hear_answer(
         self: &Arc<Self>,
@@ -100,7 +96,6 @@ impl Master {
             return Ok(());
         }
         let at = clock::now();
-        let chunk = usize::try_from(row.chunk).unwrap_or(0);
         if is_ours && i64::from(answer.chunk) > row.chunk {
             // It is further than is known here, which cannot be.
             tracing::warn!(minion = %row.minion, launch = %going.id, "a minion told of a chunk that was not sent to it");
@@ -115,7 +110,7 @@ impl Master {
         let launch = self.store.launch(going.id).await?;
         let cancelled = launch.as_ref().is_some_and(|launch| launch.cancelled.is_some());
         let stopped = launch.is_some_and(|launch| launch.stopped);
-        let next = match chain::follow(&plan, chunk, answer) {
+        let next = match chain::follow(&plan, number_of(row), answer) {
             Next::Chunk { .. } if cancelled => Next::End(End::Cancelled),
             next => next,
         };
@@ -183,7 +178,7 @@ impl Master {
         at: Timestamp,
     ) -> Result<(), Error> {
         let mut began = None;
-        let chunk = plan.chunk(usize::try_from(row.chunk).unwrap_or(0));
+        let chunk = plan.chunk(number_of(row));
         // An update that was begun in the chunk before is decided by the check that begins this one.
         let first = chunk.and_then(|chunk| chunk.steps.first());
         let checked = first.filter(|step| step.kind == StepKind::Check).map(|step| step.number);
@@ -269,6 +264,7 @@ impl Master {
         message: &str,
         at: Timestamp,
     ) -> Result<(), Error> {
+        let how = if input == Input::TimedOut { "took too long" } else { "failed" };
         let mut transitions = Vec::new();
         let mut seen = BTreeSet::new();
         for step in plan.steps().filter(|step| seen.insert(step.number)) {
@@ -276,7 +272,7 @@ impl Master {
             let (input, message) = if step.number == number {
                 (input, message.to_owned())
             } else {
-                (Input::Prerequisite, format!("{} failed", going.name(number)))
+                (Input::Prerequisite, format!("{} {how}", going.name(number)))
             };
             transitions.push(Transition { message: Some(message), ..transition(own.action, &row.minion, input, at) });
         }
@@ -289,7 +285,7 @@ impl Master {
             ..stays(row, MinionState::Ended)
         };
         if self.move_row(going, to).await? {
-            self.abandon_on(going, std::slice::from_ref(&row.minion));
+            self.abandon(going.key, std::slice::from_ref(&row.minion));
         }
         Ok(())
     }
@@ -527,7 +523,7 @@ impl Master {
             let to = MinionMove { since: later(asked, at), asked, ..stays(row, to) };
             return self.move_row(going, to).await.map(drop);
         }
-        if text.starts_with("ERROR: interrupted") && row.asked < MOST_TRIES {
+        if text.starts_with("ERROR: interrupted") {
             return self.ask_again(going, row, text, at).await;
         }
         self.refuse_chunk(going, row, text, at).await
@@ -543,7 +539,7 @@ impl Master {
     ) -> Result<(), Error> {
         let plan = self.plan_of(going, &row.plan).await?;
         let text: String = text.chars().take(2_000).collect();
-        let chunk = plan.chunk(usize::try_from(row.chunk).unwrap_or(0));
+        let chunk = plan.chunk(number_of(row));
         let mut first = None;
         for step in chunk.into_iter().flat_map(|chunk| &chunk.steps) {
             let Some(own) = going.step(step.number) else { continue };
@@ -615,8 +611,7 @@ fn skipped(
     let (has_failed, why) = (why.is_some(), why.unwrap_or_default());
     let left = answer.steps.iter().filter(|(_, record)| record.state == StepState::Skipped);
     let left = left.filter_map(|(id, _)| find(plan, answer.chunk, id));
-    let here = usize::try_from(row.chunk).unwrap_or(0);
-    let passed = (here + 1..next).filter_map(|chunk| plan.chunk(chunk)).flat_map(|chunk| &chunk.steps);
+    let passed = (number_of(row) + 1..next).filter_map(|chunk| plan.chunk(chunk)).flat_map(|chunk| &chunk.steps);
     let end = |step: &PlanStep| {
         let own = going.step(step.number)?;
         let (input, message) = left_out(step, has_failed, &why);
@@ -627,7 +622,7 @@ fn skipped(
 
 /// The steps that are not to begin any more, each once. Those that have ended are not changed by what is said of them.
 fn rest<'a>(plan: &'a Plan, row: &LaunchMinion, culprit: Option<usize>) -> Vec<&'a PlanStep> {
-    let from = usize::try_from(row.chunk).unwrap_or(1).saturating_sub(1);
+    let from = number_of(row).saturating_sub(1);
     let mut seen = BTreeSet::new();
     let steps = plan.chunks.iter().skip(from).flat_map(|chunk| &chunk.steps);
     steps.filter(|step| Some(step.number) != culprit && seen.insert(step.number)).collect()

@@ -6,7 +6,7 @@
 use super::super::window::Opening;
 use super::super::{dispatch::transition, lock};
 use super::book::Going;
-use super::carry::stays;
+use super::carry::{number_of, stays};
 use super::{Errand, Open};
 use crate::master::{Master, Presence};
 use crate::{Error, clock};
@@ -208,7 +208,7 @@ impl Master {
 
     /// Whether the first step of a minion's next chunk may begin, once for all minions.
     async fn look_at_gate(&self, look: &mut Look, plan: &Plan, row: &LaunchMinion) -> Result<(), Error> {
-        let chunk = usize::try_from(row.chunk).ok().and_then(|chunk| plan.chunk(chunk));
+        let chunk = plan.chunk(number_of(row));
         let Some(number) = chunk.and_then(|chunk| chunk.gate) else { return Ok(()) };
         if look.gates.contains_key(&number) {
             return Ok(());
@@ -226,7 +226,7 @@ impl Master {
     }
 
     fn ready(self: &Arc<Self>, look: &Look, plan: &Plan, row: &LaunchMinion) -> Ready {
-        let Some(chunk) = usize::try_from(row.chunk).ok().and_then(|chunk| plan.chunk(chunk)) else {
+        let Some(chunk) = plan.chunk(number_of(row)) else {
             return Ready::Never;
         };
         // It did not take it just now: it is tried again in its time.
@@ -266,8 +266,8 @@ impl Master {
         let mut by_step: HashMap<(usize, WaitingFor), Vec<MinionId>> = HashMap::new();
         for (row, what) in held {
             let plan = self.plan_of(&look.going, &row.plan).await?;
-            let first = usize::try_from(row.chunk).ok().and_then(|chunk| plan.chunk(chunk)?.steps.first());
-            if let Some(step) = first {
+            let chunk = plan.chunk(number_of(&row));
+            if let Some(step) = chunk.and_then(|chunk| chunk.steps.first()) {
                 by_step.entry((step.number, what)).or_default().push(row.minion);
             }
         }
@@ -298,7 +298,7 @@ impl Master {
             let away: Vec<MinionId> = rows.iter().map(|row| row.minion.clone()).collect();
             self.end_rows(look, rows, Input::Deadline, "failed", &message).await?;
             if state != MinionState::Waiting {
-                self.abandon_on(&look.going, &away);
+                self.abandon(look.going.key, &away);
             }
         }
         Ok(())
@@ -446,30 +446,7 @@ impl Master {
         }
         let message = format!("it took longer than its limit of {} seconds", limit.as_secs());
         let plan = self.plan_of(&look.going, &row.plan).await?;
-        let mut transitions = Vec::new();
-        let mut seen = BTreeSet::new();
-        for step in plan.steps().filter(|step| seen.insert(step.number)) {
-            let Some(own) = look.going.step(step.number) else { continue };
-            let (input, message) = if step.number == number {
-                (Input::TimedOut, message.clone())
-            } else {
-                (Input::Prerequisite, format!("{} took too long", look.going.name(number)))
-            };
-            transitions.push(Transition { message: Some(message), ..transition(own.action, minion, input, look.now) });
-        }
-        let ended = MinionMove {
-            since: look.now,
-            outcome: Some("failed"),
-            message: Some(format!("{}: {message}", look.going.name(number))),
-            transitions,
-            ..stays(&row, MinionState::Ended)
-        };
-        if self.store.move_minions(vec![ended]).await? == [true] {
-            look.going.forget_heard(minion);
-            self.abandon_on(&look.going, std::slice::from_ref(minion));
-            self.engine.chains.minion_is_free();
-        }
-        Ok(())
+        self.fail_part(&look.going, &plan, &row, number, Input::TimedOut, &message, look.now).await
     }
 
     /// All rows of a launch in a state.

@@ -26,10 +26,6 @@ impl Master {
     }
 
     /// A launch is over here while a minion may still be at it: it is stopped there and cleared.
-    pub(super) fn abandon_on(self: &Arc<Self>, going: &Going, minions: &[MinionId]) {
-        self.abandon(going.key, minions);
-    }
-
     pub(super) fn abandon(self: &Arc<Self>, key: Jid, minions: &[MinionId]) {
         self.gather(key, true, minions);
     }

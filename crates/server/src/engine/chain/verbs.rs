@@ -5,7 +5,7 @@ use super::super::lock;
 use super::super::silence::Question;
 use super::Errand;
 use super::book::Going;
-use super::carry::stays;
+use super::carry::{number_of, stays};
 use crate::app::Caller;
 use crate::engine::Request;
 use crate::master::Master;
@@ -158,7 +158,7 @@ impl Master {
         let mut transitions = Vec::new();
         for row in rows {
             let plan = self.plan_of(going, &row.plan).await?;
-            let now = usize::try_from(row.chunk).unwrap_or(0);
+            let now = number_of(row);
             // The check of an update is in the chunk after it, and the update itself is under way.
             let here: BTreeSet<usize> =
                 plan.chunk(now).into_iter().flat_map(|chunk| &chunk.steps).map(|step| step.number).collect();

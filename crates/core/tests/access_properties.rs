@@ -153,6 +153,7 @@ impl OwnedWish {
             21 => Wish::Manage(Thing::Recurring { org, entity: Entity::Group("web") }),
             22 => Wish::Manage(Thing::Recurring { org, entity: Entity::Target }),
             23 => Wish::Manage(Thing::Windows { org }),
+            24 => Wish::Approve(&self.minions),
             _ => Wish::Operate(&[]),
         })
     }
@@ -219,7 +220,7 @@ fn any_rights() -> impl Strategy<Value = Rights> {
 fn any_wish() -> impl Strategy<Value = OwnedWish> {
     let minions = prop::collection::vec(any_minion(), 1..3);
     let org = prop::sample::select(vec!["acme", "other"]);
-    (0..25_u8, any_fun(), minions, org).prop_map(|(kind, fun, minions, org)| OwnedWish { kind, fun, minions, org })
+    (0..26_u8, any_fun(), minions, org).prop_map(|(kind, fun, minions, org)| OwnedWish { kind, fun, minions, org })
 }
 
 fn any_value() -> impl Strategy<Value = Value> {

@@ -26,6 +26,9 @@ call find_job on nobody                | -    | o      | o          | o         
 operate web1                           | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
 operate web1 db1                       | -    | -      | -          | -            | -           | o        | -               | o           | o         | -                  | o
 operate nobody                         | -    | -      | -          | o            | o           | o        | o               | o           | o         | o                  | o
+approve web1                           | -    | -      | -          | o            | -           | o        | o               | o           | o         | -                  | o
+approve web1 db1                       | -    | -      | -          | -            | -           | o        | -               | o           | o         | -                  | o
+approve nobody                         | -    | -      | -          | o            | o           | o        | o               | o           | o         | o                  | o
 runner jobs.list_jobs                  | -    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
 runner manage.down                     | -    | r      | r          | r            | r           | r        | r               | r           | r         | r                  | r
 runner manage.down removekeys          | -    | -      | -          | -            | -           | -        | -               | -           | -         | -                  | a
@@ -238,6 +241,7 @@ fn with_wish<T>(row: &str, then: impl FnOnce(&Wish<'_>) -> T) -> T {
         }
         ["call", fun, "on", names @ ..] => then(&Wish::Call { calls: &[plain(fun)], minions: &ids(names) }),
         ["operate", names @ ..] => then(&Wish::Operate(&ids(names))),
+        ["approve", names @ ..] => then(&Wish::Approve(&ids(names))),
         ["runner", fun] => then(&Wish::Runner(plain(fun))),
         ["runner", fun, flag] => {
             let kwarg: Map = [(Value::from(*flag), Value::from(true))].into_iter().collect();

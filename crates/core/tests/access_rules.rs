@@ -134,6 +134,15 @@ fn groups_add_to_ones_own() {
 }
 
 #[test]
+fn who_may_only_kill_jobs_has_no_say_in_what_begins() {
+    let rules = read(r#"{"pam": {"night": ["saltutil.kill_job"], "ops": [".*"]}}"#);
+    let minions = [MinionId::new("web1").unwrap()];
+    let (night, ops) = (rights(&rules, "pam", "night", &[]), rights(&rules, "pam", "ops", &[]));
+    assert!(night.may(&Wish::Operate(&minions)).is_ok() && night.may(&Wish::Approve(&minions)).is_err());
+    assert!(ops.may(&Wish::Operate(&minions)).is_ok() && ops.may(&Wish::Approve(&minions)).is_ok());
+}
+
+#[test]
 fn a_name_that_is_a_pattern_is_only_a_name() {
     let rules = read(r#"{"pam": {"ann": [".*"], "ops%": [".*"], "^option": [".*"]}}"#);
     for name in [".*", "a*", "ann|x", "Ann", "ann ", "ops", "ops%", "*", "", "^option", "%"] {

@@ -83,6 +83,7 @@ pub struct Config {
     pub keep_events_count: usize,
     pub webhook_timeout: Duration,
     pub webhook_tries: i64,
+    pub calendar_near_urls: bool,
     pub timeout: Duration,
     pub gather_job_timeout: Duration,
     /// What `_master_opts` tells minions as it was set

@@ -42,7 +42,7 @@ pub use recurring::{CatchUp, EntityKind, EntityRef, Overlap, PlannedFire, Recurr
 pub(crate) use recurring::{Definition, Round, changed, handed_over, kept_owner, left_out_of};
 pub(crate) use tell::Tags;
 pub use verbs::{Done, Verb};
-pub(crate) use window::{Hours, LEAST_REFRESH, Opening, Span, Windows, check_calendar, span_in_words};
+pub(crate) use window::{Hours, LEAST_REFRESH, Opening, Span, Windows, span_in_words};
 pub use window::{Strategy, Touched};
 pub(crate) use work::Work;
 

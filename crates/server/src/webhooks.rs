@@ -17,7 +17,7 @@ mod message;
 mod redelivery;
 
 pub(crate) use address::Address;
-pub(crate) use client::{Client, Failure};
+pub(crate) use client::{Client, Failure, Reach};
 pub(crate) use message::Message;
 pub(crate) use redelivery::redeliver;
 

@@ -50,6 +50,7 @@ macro_rules! select {
 const ONE: &str = select!("WHERE c.id = ?1");
 pub(crate) const PAGE: &str = select!("WHERE c.id > ?1 ORDER BY c.id LIMIT ?2");
 pub(crate) const NAMED: &str = select!("WHERE c.name = ?1 ORDER BY c.id");
+pub(crate) const KEPT: &str = "SELECT count(*), coalesce(sum(length(steps)), 0) FROM chains WHERE owner = ?1";
 const VERSION: Locking = locking!("SELECT version FROM chains WHERE id = ?1");
 const NAMESAKE: &str = "SELECT 1 FROM chains WHERE owner = ?1 AND name = ?2 AND id <> ?3";
 const INSERT: &str = "INSERT INTO chains (id, name, owner, org, description, shared, steps, created, changed, version, \
@@ -144,6 +145,12 @@ impl Store {
     /// Every chain of this name, whoever it belongs to.
     pub async fn chains_named(&self, name: &str) -> Result<Vec<Chain>> {
         self.query(NAMED, params![name]).await?.into_iter().map(read).collect()
+    }
+
+    /// How many chains somebody has, and of how many characters their steps are.
+    pub async fn chains_kept(&self, owner: &str) -> Result<(i64, i64)> {
+        let kept = self.query(KEPT, params![owner]).await?;
+        kept.first().map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))
     }
 
     /// Makes a chain; its id and version are not those that are given. Nothing: its owner has one of this name.

@@ -39,7 +39,7 @@ const SMALL: [&str; 4] = [
 ];
 
 /// Every statement that a list is read with, by name.
-const LISTS: [(&str, &str); 70] = [
+const LISTS: [(&str, &str); 71] = [
     ("actions", actions::PAGE_ALL),
     ("open actions, newest first", actions::PAGE_OPEN),
     ("failed actions", actions::PAGE_FAILED),
@@ -86,6 +86,7 @@ const LISTS: [(&str, &str); 70] = [
     ("steps of a launch", actions::OF_LAUNCH),
     ("chains", chains::PAGE),
     ("chains of a name", chains::NAMED),
+    ("chains of an owner", chains::KEPT),
     ("launches", launches::PAGE_ALL),
     ("open launches, newest first", launches::PAGE_OPEN),
     ("launches of a chain", launches::PAGE_OF_CHAIN),

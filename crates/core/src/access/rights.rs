@@ -103,6 +103,7 @@ impl Rights {
             Wish::See(minion) => allow(self.sees.sees(minion), || "you see no minion of this name".into()),
             Wish::Call { calls, minions } => self.may_call(calls, minions),
             Wish::Operate(minions) => self.may_operate(minions),
+            Wish::Approve(minions) => self.may_approve(minions),
             Wish::Runner(call) => {
                 self.may_serve(wish, call, self.rules.iter().any(|rule| rule.entry.allows_runner(&call)))
             }
@@ -180,6 +181,12 @@ impl Rights {
     fn may_operate(&self, minions: &[MinionId]) -> Result<(), Refusal> {
         let stop = Invocation::bare("saltutil.kill_job");
         self.covers(&self.reach(&stop), minions, || "to intervene in what runs".into())
+    }
+
+    fn may_approve(&self, minions: &[MinionId]) -> Result<(), Refusal> {
+        // What the step will call is not known here. Whoever may call this could do anything there himself.
+        let anything = Invocation::bare("cmd.run");
+        self.covers(&self.reach(&anything), minions, || "to approve".into())
     }
 
     /// Where he may make this call: sets that add up.

@@ -38,6 +38,8 @@ pub enum Wish<'a> {
     },
     /// Cancel, stop or hasten what runs on these. Nobody: on anybody at all. Whoever repeats a call also needs [`Wish::Call`]
     Operate(&'a [MinionId]),
+    /// Say yes to what waits for a person's yes before it goes on there. Whoever may only kill jobs has no say in what begins
+    Approve(&'a [MinionId]),
     /// Call a runner function
     Runner(Invocation<'a>),
     /// Call a wheel function
@@ -142,7 +144,7 @@ impl Wish<'_> {
     pub(super) fn class(&self) -> Class {
         match self {
             Self::See(_) | Self::Inspect | Self::UseChain { .. } => Class::Read,
-            Self::Call { .. } | Self::Operate(_) | Self::SeePillar(_) | Self::Hook => Class::Operate,
+            Self::Call { .. } | Self::Operate(_) | Self::Approve(_) | Self::SeePillar(_) | Self::Hook => Class::Operate,
             Self::Runner(call) => runner_call_class(call),
             Self::Wheel(call) => wheel_class(call.fun),
             // Tools of whoever operates minions.

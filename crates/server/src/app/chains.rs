@@ -27,7 +27,11 @@ const PAGE: usize = 1_000;
 /// Most characters of a description.
 const LONGEST_DESCRIPTION: usize = 10_000;
 /// Most chains of one person.
-const MOST_OWN: usize = 1_000;
+const MOST_OWN: i64 = 1_000;
+/// Characters of all their steps together, from which on he makes no more.
+const MOST_SIZE: i64 = 16 << 20;
+/// Chains that are read at once, of which each may be large.
+const AT_ONCE: usize = 50;
 /// How often a step is added anew if somebody else has changed the chain meanwhile.
 const TRIES: usize = 10;
 
@@ -37,7 +41,7 @@ impl App {
         let limit = limit.clamp(1, PAGE);
         let (mut after, mut found) = (after, Vec::new());
         loop {
-            let page = self.master.store.chains(after, PAGE).await?;
+            let page = self.master.store.chains(after, AT_ONCE).await?;
             let Some(last) = page.last().map(|chain| chain.id) else { return Ok(found) };
             after = last;
             let page = page.into_iter().filter(|chain| self.uses(caller, chain));
@@ -210,18 +214,13 @@ impl App {
         if !caller.rights.has_role {
             return Err(Error::Forbidden("chains are made by people with a role".into()));
         }
-        let (mut after, mut own) = (ChainId(0), 0);
-        loop {
-            let page = self.master.store.chains(after, PAGE).await?;
-            let Some(last) = page.last().map(|chain| chain.id) else { return Ok(()) };
-            after = last;
-            own += page.iter().filter(|chain| chain.owner == caller.who).count();
-            if own >= MOST_OWN {
-                return Err(Error::Conflict(format!(
-                    "you have {own} chains, which is as many as one may have; delete some"
-                )));
-            }
+        let (own, size) = self.master.store.chains_kept(&caller.who).await?;
+        if own >= MOST_OWN || size >= MOST_SIZE {
+            return Err(Error::Conflict(format!(
+                "you have {own} chains with steps of {size} characters; one may have {MOST_OWN} with {MOST_SIZE}: delete some"
+            )));
         }
+        Ok(())
     }
 
     /// A chain as somebody sees it who may only use it: without the names of minions that he does not see.

@@ -187,7 +187,11 @@ impl App {
     pub async fn act_on_launch(&self, caller: &Caller, id: LaunchId, verb: LaunchVerb) -> Result<LaunchDone, Error> {
         let launch = self.seen_launch(caller, id).await?;
         let minions = self.master.minions_of_launch(id).await?;
-        self.may(caller, &Wish::Operate(&minions))
+        let wish = match verb {
+            LaunchVerb::Approve { .. } => Wish::Approve(&minions),
+            LaunchVerb::Cancel | LaunchVerb::Stop => Wish::Operate(&minions),
+        };
+        self.may(caller, &wish)
             .map_err(|_| Error::Forbidden(format!("{} concerns minions that are not yours", verb.word())))?;
         self.master.act_on_launch(caller, &launch, &verb).await
     }

@@ -150,6 +150,7 @@ impl Keys {
                 .seconds("webhook_timeout", 10)?
                 .clamp(Duration::from_secs(1), Duration::from_secs(300)),
             webhook_tries: self.number("webhook_tries", 12, 1..=1_000)?,
+            calendar_near_urls: self.flag("calendar_near_urls", false)?,
             timeout: self.seconds("timeout", 10)?.max(Duration::from_secs(1)),
             gather_job_timeout: self.seconds("gather_job_timeout", 5)?.max(Duration::from_secs(1)),
             state_opts: self.state_opts()?,

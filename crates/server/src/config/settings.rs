@@ -269,6 +269,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("auth.ldap.activedirectory", Kind::Text, "none", "The server is an Active Directory."),
     setting("webhook_timeout", Kind::Number, "10", "Seconds that the receiver of a webhook has to answer."),
     setting("webhook_tries", Kind::Number, "12", "How often an event is sent to a webhook before it is put aside."),
+    setting(
+        "calendar_near_urls",
+        Kind::Flag,
+        "false",
+        "Whether the URL of a maintenance calendar may lead to this machine itself, or to an address that holds on its own network link only.",
+    ),
     setting("timeout", Kind::Number, "10", "Seconds that a minion that says nothing is waited for."),
     setting("gather_job_timeout", Kind::Number, "5", "Seconds that a minion has to say whether it still runs a job."),
 ];

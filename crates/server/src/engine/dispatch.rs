@@ -9,7 +9,7 @@ use super::deliver::{self, Delivery};
 use super::pace::{Progress, Room, room};
 use super::silence::RECONNECT;
 use super::tracker::Tracked;
-use super::window::Opening;
+use super::window::{Opening, put_off};
 use super::{Engine, Waiting, Work, lock, tell};
 use crate::master::{Known, Master, Member, Presence};
 use crate::{Error, clock};
@@ -383,10 +383,9 @@ impl Master {
                 }
             }
         }
-        if let Some(opens) = last_window.filter(|opens| *opens >= row.new.deadline) {
-            // It has as long after its window opens as it had after it was due.
-            let grace = row.new.deadline.since(row.new.due).min(self.config.job_deadline);
-            self.store.extend_deadline(work.id, opens.plus(grace)).await?;
+        let later = |opens| put_off(row.new.due, row.new.deadline, opens, self.config.job_deadline);
+        if let Some(later) = last_window.and_then(later) {
+            self.store.extend_deadline(work.id, later).await?;
         }
         if !held.is_empty() {
             self.store.transit(held).await?;

@@ -50,7 +50,7 @@ const BETWEEN: Duration = Duration::from_millis(10);
 /// Definitions read at once.
 const PAGE: usize = 1_000;
 /// Definitions that are fired, or told of, at the same time.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 
 /// What is kept in memory of definitions: nothing but a bell.
 #[derive(Default)]

@@ -22,18 +22,19 @@ mod timetable;
 mod words;
 
 pub use change::{Strategy, Touched};
-pub(crate) use refresh::{LEAST_REFRESH, check_calendar};
+pub(crate) use refresh::LEAST_REFRESH;
 pub(crate) use snapshot::{Hours, Snapshot};
 pub(crate) use timetable::Span;
 pub(crate) use words::span_in_words;
 
 use crate::config::Config;
-use crate::webhooks::Client;
+use crate::webhooks::{Client, Reach};
 use saltern_core::action::{Policy, WindowRule};
 use saltern_core::ids::MinionId;
 use saltern_core::target::Glob;
 use saltern_core::time::Timestamp;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 /// Whether an action may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,10 @@ pub(crate) enum Opening {
     /// Not now; then, or nobody knows when
     Closed(Option<Timestamp>),
 }
+
+/// How long after it was due something is put off from window to window: whoever is away in all of them is not waited for
+/// for ever.
+const LONGEST_WAIT: Duration = Duration::from_secs(90 * 86_400);
 
 /// What is known of closed times.
 pub(crate) struct Windows {
@@ -59,7 +64,7 @@ impl Windows {
             blackout: config.blackout.iter().map(|pattern| Glob::new(pattern)).collect(),
             snapshot: RwLock::default(),
             changing: tokio::sync::Mutex::default(),
-            client: Client::default(),
+            client: Client::new(if config.calendar_near_urls { Reach::Anywhere } else { Reach::Far }),
         }
     }
 
@@ -103,5 +108,30 @@ impl Windows {
     /// Puts another snapshot in the place of the known one, which is given back.
     fn replace(&self, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
         std::mem::replace(&mut *self.snapshot.write().unwrap_or_else(PoisonError::into_inner), snapshot)
+    }
+}
+
+/// The deadline of what has to wait for a window beyond its own one: it has as long after the window opens as it had after it
+/// was due, but not longer than that. Nothing: its deadline stands.
+pub(super) fn put_off(due: Timestamp, deadline: Timestamp, opens: Timestamp, longest: Duration) -> Option<Timestamp> {
+    let is_waited_for = opens >= deadline && opens <= due.plus(LONGEST_WAIT);
+    is_waited_for.then(|| opens.plus(deadline.since(due).min(longest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_put_off_behind_the_window_and_not_for_ever() {
+        let at = |hours: i64| Timestamp::from_secs(1_800_000_000 + hours * 3_600);
+        let day = Duration::from_secs(86_400);
+        let to = |opens| put_off(at(0), at(4), at(opens), day);
+        assert_eq!(to(3), None, "its deadline is after the window opens");
+        assert_eq!(to(4), Some(at(8)));
+        assert_eq!(to(7 * 24), Some(at(7 * 24 + 4)));
+        assert_eq!(put_off(at(0), at(100), at(200), day), Some(at(224)), "it has no longer than a job may have");
+        assert_eq!(to(90 * 24), Some(at(90 * 24 + 4)));
+        assert_eq!(to(90 * 24 + 1), None, "nobody is waited for for ever");
     }
 }

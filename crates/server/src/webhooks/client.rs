@@ -4,6 +4,9 @@
 //! but its status, and everything together has one time limit.
 
 mod get;
+mod reach;
+
+pub(crate) use reach::Reach;
 
 use super::address::Address;
 use bytes::Bytes;
@@ -18,7 +21,6 @@ use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -42,6 +44,10 @@ pub(crate) enum Failure {
     Unreachable(std::io::Error),
     #[error("no encrypted connection: {0}")]
     Untrusted(std::io::Error),
+    #[error(
+        "the URL leads to the server's own machine or network link, which the setting `calendar_near_urls` would allow"
+    )]
+    TooNear,
     #[error("there is no certificate on this machine to check the receiver's with")]
     NoAuthorities,
     #[error("the connection broke: {0}")]
@@ -53,6 +59,7 @@ pub(crate) enum Failure {
 /// Makes connections.
 #[derive(Default)]
 pub(crate) struct Client {
+    reach: Reach,
     tls: OnceCell<TlsConnector>,
 }
 
@@ -65,6 +72,11 @@ pub(super) struct Connection {
 }
 
 impl Client {
+    /// One that connects only so far.
+    pub(crate) fn new(reach: Reach) -> Self {
+        Self { reach, ..Self::default() }
+    }
+
     /// Sends a request, over the connection in `kept` if there is a good one, and leaves it there for the next.
     pub(super) async fn send(
         &self,
@@ -105,7 +117,7 @@ impl Client {
     }
 
     async fn connect(&self, address: &Address) -> Result<Connection, Failure> {
-        let stream = TcpStream::connect((address.host.as_str(), address.port)).await.map_err(Failure::Unreachable)?;
+        let stream = self.reach.connect(address).await?;
         let _ = stream.set_nodelay(true);
         if !address.is_encrypted {
             return Connection::open(stream, address).await;

@@ -12,7 +12,7 @@ use super::listener::Listener;
 use super::options::Options;
 use super::peer::Peer;
 use super::port::Port;
-use super::ring::{Ring, Subscription};
+use super::ring::{Publication, Ring, Subscription};
 use super::slots::{Phase, Slot};
 use super::stats::Stats;
 use bytes::Bytes;
@@ -60,6 +60,11 @@ impl Publisher {
     /// Publishes one frame, which is also what topics are compared with. Returns to how many subscriptions.
     pub fn publish(&self, frame: Bytes) -> usize {
         self.ring.publish(&[&frame])
+    }
+
+    /// Publishes several, each of one frame, in their order: a subscriber is woken once for all and sent them in one go.
+    pub fn publish_all(&self, frames: &[Bytes]) -> usize {
+        self.ring.publish_all(frames.iter().map(|frame| Publication::new(&[frame])))
     }
 
     /// Publishes two frames, a topic and its content (Salt's `zmq_filtering`). Returns to how many subscriptions.

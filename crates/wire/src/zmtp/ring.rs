@@ -39,10 +39,13 @@ struct Index {
     next_subscriber: u64,
     /// Subscribers with at least one topic.
     active: usize,
-    topics: HashMap<Bytes, HashMap<u64, Arc<Inbox>>>,
+    topics: HashMap<Bytes, Subscribers>,
     /// How many topics there are of each length: the prefixes of a publication worth looking up.
     lengths: BTreeMap<usize, usize>,
 }
+
+/// Who is subscribed to one topic.
+type Subscribers = HashMap<u64, Arc<Inbox>>;
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -52,8 +55,9 @@ struct Memory {
     bytes: usize,
 }
 
+/// One message, ready to travel.
 #[derive(Debug)]
-struct Publication {
+pub(crate) struct Publication {
     /// As it travels, headers included.
     encoded: Bytes,
     /// What topics are compared with: the body of the first part.
@@ -93,26 +97,42 @@ impl Ring {
     /// Publishes a message of these parts to everyone subscribed to a prefix of the first, and returns to how many
     /// subscriptions that was.
     pub(crate) fn publish(&self, parts: &[&[u8]]) -> usize {
-        let encoded = frame::encode_message(parts);
-        let key_len = parts.first().map_or(0, |part| part.len());
-        let key_at = if key_len > usize::from(u8::MAX) { 9 } else { 2 };
-        let key = encoded.slice(key_at..key_at + key_len);
+        self.publish_all([Publication::new(parts)])
+    }
+
+    /// Publishes messages in their order, as one: a subscriber is woken once and finds all of them. Returns how many
+    /// deliveries to subscriptions that is.
+    pub(crate) fn publish_all(&self, publications: impl IntoIterator<Item = Publication>) -> usize {
         let index = lock(&self.index);
-        let lengths = index.lengths.range(..=key_len).map(|(&length, _)| length);
-        let wanted: Vec<_> = lengths.filter_map(|length| index.topics.get(&key[..length])).collect();
-        if wanted.is_empty() {
-            return 0;
-        }
-        let number = lock(&self.memory).push(Publication { encoded, key }, self.max_messages, self.max_bytes);
-        let mut marked = 0;
-        for inbox in wanted.iter().flat_map(|subscribers| subscribers.values()) {
-            // Only the first mark after a look needs a wake-up: the look that follows finds the rest.
-            if inbox.pending.fetch_min(number, AcqRel) == NOTHING {
-                inbox.waker.wake();
+        let mut marks: Vec<(u64, Vec<&Subscribers>)> = Vec::new();
+        let mut delivered = 0;
+        let mut memory = lock(&self.memory);
+        for publication in publications {
+            let wanted = index.wanted(&publication.key);
+            if wanted.is_empty() {
+                continue;
             }
-            marked += 1;
+            delivered += wanted.iter().map(|subscribers| subscribers.len()).sum::<usize>();
+            let number = memory.push(publication, self.max_messages, self.max_bytes);
+            // Those who are marked with the one before look at this one, too.
+            let is_theirs = |before: &Vec<&Subscribers>| {
+                before.len() == wanted.len()
+                    && before.iter().zip(&wanted).all(|(one, other)| std::ptr::eq(*one, *other))
+            };
+            if !marks.last().is_some_and(|(_, before)| is_theirs(before)) {
+                marks.push((number, wanted));
+            }
         }
-        marked
+        drop(memory);
+        for (number, wanted) in &marks {
+            for inbox in wanted.iter().flat_map(|subscribers| subscribers.values()) {
+                // Only the first mark after a look needs a wake-up: the look that follows finds the rest.
+                if inbox.pending.fetch_min(*number, AcqRel) == NOTHING {
+                    inbox.waker.wake();
+                }
+            }
+        }
+        delivered
     }
 
     /// How many subscribers have at least one topic.
@@ -127,6 +147,16 @@ impl Ring {
         index.next_subscriber += 1;
         let inbox = Arc::new(Inbox { pending: AtomicU64::new(NOTHING), waker: AtomicWaker::new() });
         Subscription { ring: self.clone(), id, inbox, topics: Vec::new(), next: 0 }
+    }
+}
+
+impl Publication {
+    pub(crate) fn new(parts: &[&[u8]]) -> Self {
+        let encoded = frame::encode_message(parts);
+        let key_len = parts.first().map_or(0, |part| part.len());
+        let key_at = if key_len > usize::from(u8::MAX) { 9 } else { 2 };
+        let key = encoded.slice(key_at..key_at + key_len);
+        Self { encoded, key }
     }
 }
 
@@ -228,6 +258,12 @@ impl Drop for Subscription {
 }
 
 impl Index {
+    /// The subscribers of every prefix of this key.
+    fn wanted(&self, key: &Bytes) -> Vec<&Subscribers> {
+        let lengths = self.lengths.range(..=key.len()).map(|(&length, _)| length);
+        lengths.filter_map(|length| self.topics.get(&key[..length])).collect()
+    }
+
     fn forget(&mut self, topic: &Bytes, subscriber: u64) {
         let Some(subscribers) = self.topics.get_mut(topic) else { return };
         subscribers.remove(&subscriber);
@@ -290,6 +326,22 @@ mod tests {
         assert_eq!(receive(&mut some).unwrap(), ["abc", "xyz"]);
         assert!(receive(&mut none).unwrap().is_empty());
         assert_eq!(ring.subscribers(), 2);
+    }
+
+    #[test]
+    fn what_is_published_together_reaches_everybody_once_and_in_order() {
+        let ring = ring(100, 10_000);
+        let (mut all, mut a, mut b) =
+            (subscribe(&ring, &[""]), subscribe(&ring, &["a"]), subscribe(&ring, &["b", "c"]));
+        let texts = ["a1", "a2", "b1", "x", "a3", "c1"];
+        let together = texts.iter().map(|text| Publication::new(&[text.as_bytes()]));
+        assert_eq!(ring.publish_all(together), 6 + 3 + 2);
+        assert_eq!(receive(&mut all).unwrap(), texts);
+        assert_eq!(receive(&mut a).unwrap(), ["a1", "a2", "a3"]);
+        assert_eq!(receive(&mut b).unwrap(), ["b1", "c1"]);
+        ring.publish(&[b"a4"]);
+        assert_eq!(receive(&mut a).unwrap(), ["a4"]);
+        assert_eq!(receive(&mut b).unwrap(), [""; 0]);
     }
 
     #[test]

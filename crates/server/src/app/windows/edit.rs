@@ -5,7 +5,7 @@ use crate::Error;
 use crate::app::organisations::check_name;
 use crate::app::{App, Caller};
 use crate::clock;
-use crate::engine::{LEAST_REFRESH, check_calendar};
+use crate::engine::LEAST_REFRESH;
 use saltern_core::access::{Thing, Wish};
 use saltern_core::ids::MinionId;
 use saltern_store::{Assignment, Calendar, Schedule, WindowChange};
@@ -219,9 +219,9 @@ impl App {
         let invalid = |why: String| Error::Invalid(format!("calendar {:?}: {why}", calendar.name));
         let is_same_url = known.as_ref().is_some_and(|known| known.url == calendar.url);
         calendar.ical = match (ical, known) {
-            (Some(text), _) => check_calendar(text, calendar.zone.clone()).await.map_err(invalid)?,
+            (Some(text), _) => self.master.check_calendar(&calendar, text).await.map_err(invalid)?,
             (None, Some(known)) if is_same_url => {
-                check_calendar(known.ical, calendar.zone.clone()).await.map_err(invalid)?
+                self.master.check_calendar(&calendar, known.ical).await.map_err(invalid)?
             }
             (None, _) if calendar.url.is_some() => {
                 let text = self.master.fetch_calendar(&calendar).await.map_err(invalid)?;

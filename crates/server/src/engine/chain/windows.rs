@@ -1,6 +1,6 @@
 //! Chains and maintenance windows: a chain begins on a minion while its window is open, and goes on whatever comes.
 
-use super::super::window::Opening;
+use super::super::window::{Opening, put_off};
 use super::Open;
 use super::round::Look;
 use crate::master::Master;
@@ -41,9 +41,9 @@ impl Master {
             }
             waits.push(row);
         }
-        if let Some(opens) = last.filter(|opens| *opens >= look.launch.deadline) {
-            let grace = look.launch.deadline.since(look.launch.due).min(self.config.job_deadline);
-            self.store.extend_deadline(head.id, opens.plus(grace)).await?;
+        let (due, deadline) = (look.launch.due, look.launch.deadline);
+        if let Some(later) = last.and_then(|opens| put_off(due, deadline, opens, self.config.job_deadline)) {
+            self.store.extend_deadline(head.id, later).await?;
         }
         let message = "its maintenance window was closed when it could have started";
         self.end_rows(look, fails, Input::OutsideWindow, "failed", message).await?;

@@ -21,6 +21,8 @@ const LOOK: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Most that are read at once.
 const AT_ONCE: usize = 4;
+/// Bytes that the calendars of an organisation may have together: they are held in memory.
+const MOST_OF_ORG: usize = 50_000_000;
 
 impl Master {
     /// Reads calendars anew when it is time. Runs until the server stops.
@@ -97,12 +99,23 @@ impl Master {
         let url = calendar.url.as_deref().ok_or_else(|| "it has no URL".to_owned())?;
         let text = self.windows.client.get("calendar", url, LIMITS.bytes, PATIENCE).await;
         let text = text.map_err(|failure| failure.to_string())?;
-        check_calendar(text, calendar.zone.clone()).await
+        self.check_calendar(calendar, text).await
+    }
+
+    /// Whether a text is one that this calendar can be; gives it back.
+    pub(crate) async fn check_calendar(&self, calendar: &Calendar, text: String) -> Result<String, String> {
+        let snapshot = self.windows.snapshot();
+        let others = snapshot.data.calendars.iter().filter(|one| one.org == calendar.org && one.name != calendar.name);
+        if others.map(|one| one.ical.len()).sum::<usize>() + text.len() > MOST_OF_ORG {
+            let most = MOST_OF_ORG / 1_000_000;
+            return Err(format!("the calendars of an organisation may have {most} MB together, and it would be more"));
+        }
+        readable(text, calendar.zone.clone()).await
     }
 }
 
 /// Whether a text is a calendar that can be used; gives it back.
-pub(crate) async fn check_calendar(text: String, zone: String) -> Result<String, String> {
+async fn readable(text: String, zone: String) -> Result<String, String> {
     let checked = tokio::task::spawn_blocking(move || {
         let zone = Zone::parse(&zone).map_err(|error| error.to_string())?;
         let calendar = ical::Calendar::parse_in(&text, zone, &LIMITS).map_err(|error| error.to_string())?;

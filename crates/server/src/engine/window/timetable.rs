@@ -3,12 +3,15 @@
 use saltern_calendar::ical::{self, Limits};
 use saltern_calendar::zone::Zone;
 use saltern_core::time::Timestamp;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What a calendar may cost.
 pub(crate) const LIMITS: Limits = Limits { bytes: 5_000_000, events: 10_000, instances: 100_000 };
 
+/// Answers about instants beyond the horizon that are kept.
+const REMEMBERED: usize = 1_000;
 const DAY: Duration = Duration::from_secs(86_400);
 /// How far ahead times are expanded: thirteen months.
 const AHEAD: Duration = Duration::from_secs(396 * 86_400);
@@ -28,6 +31,14 @@ pub(crate) struct Timetable {
     made: Timestamp,
     summary: Option<String>,
     times: Result<Times, String>,
+    far: Mutex<Far>,
+}
+
+/// What was found out beyond the horizon: thousands of minions that share a schedule ask for the same instant.
+#[derive(Default)]
+struct Far {
+    spans: HashMap<Timestamp, Option<Span>>,
+    starts: HashMap<Timestamp, Option<Timestamp>>,
 }
 
 struct Times {
@@ -49,7 +60,7 @@ impl Timetable {
         now: Timestamp,
     ) -> Self {
         let times = calendar.and_then(|calendar| Times::new(calendar, summary.as_deref(), now));
-        Self { zone, made: now, summary, times }
+        Self { zone, made: now, summary, times, far: Mutex::default() }
     }
 
     /// One that is never open, for this reason.
@@ -75,8 +86,11 @@ impl Timetable {
             let index = times.spans.partition_point(|span| span.end <= at);
             return times.spans.get(index).copied().filter(holds);
         }
-        let windows = times.calendar.windows(at, at.plus(Duration::from_secs(1)), self.summary.as_deref()).ok()?;
-        merged(windows).into_iter().find(holds)
+        let mut far = self.far();
+        *remembered(&mut far.spans, at, || {
+            let windows = times.calendar.windows(at, at.plus(Duration::from_secs(1)), self.summary.as_deref());
+            merged(windows.ok()?).into_iter().find(holds)
+        })
     }
 
     /// When the next time begins that is later than an instant.
@@ -86,8 +100,15 @@ impl Timetable {
             let index = times.spans.partition_point(|span| span.start <= after);
             return times.spans.get(index).map(|span| span.start).or(times.beyond);
         }
-        let next = times.calendar.next_opening(Timestamp(after.0.saturating_add(1)), self.summary.as_deref());
-        next.ok().flatten().map(|window| window.start)
+        let mut far = self.far();
+        *remembered(&mut far.starts, after, || {
+            let next = times.calendar.next_opening(Timestamp(after.0.saturating_add(1)), self.summary.as_deref());
+            next.ok().flatten().map(|window| window.start)
+        })
+    }
+
+    fn far(&self) -> MutexGuard<'_, Far> {
+        self.far.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there was a time between these instants, both included.
@@ -115,6 +136,14 @@ impl Times {
         let beyond = calendar.next_opening(to, summary).map_err(told)?.map(|window| window.start);
         Ok(Self { calendar, spans, from, to, beyond })
     }
+}
+
+/// What was found out before, else what is found out now. Few are kept: they are asked for in a row.
+fn remembered<T>(known: &mut HashMap<Timestamp, T>, at: Timestamp, find: impl FnOnce() -> T) -> &T {
+    if known.len() >= REMEMBERED && !known.contains_key(&at) {
+        known.clear();
+    }
+    known.entry(at).or_insert_with(find)
 }
 
 /// What overlaps or touches becomes one.

@@ -171,7 +171,7 @@ async fn encrypted(names: &[&str]) -> (Address, CertificateDer<'static>) {
 fn believing(certificate: CertificateDer<'static>) -> Client {
     let mut authorities = RootCertStore::empty();
     authorities.add(certificate).unwrap();
-    Client { tls: OnceCell::new_with(Some(connector(authorities).unwrap())) }
+    Client { reach: super::Reach::Anywhere, tls: OnceCell::new_with(Some(connector(authorities).unwrap())) }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::{NOW, TOMORROW, assign, minions, put_schedule, refused, times};
 use crate::house::{House, caller};
-use crate::ward::{house, minion};
+use crate::ward::minion;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::service::service_fn;
@@ -43,6 +43,11 @@ async fn page(status: u16, text: String) -> (SocketAddr, Page) {
         }
     });
     (address, page)
+}
+
+/// A server that reads calendars from its own machine, where the pages of these tests are.
+async fn house() -> House {
+    House::with([("auto_accept", true.into()), ("job_ack", true.into()), ("calendar_near_urls", true.into())]).await
 }
 
 fn from(address: SocketAddr, path: &str) -> CalendarDraft {
@@ -121,4 +126,36 @@ async fn a_calendar_is_read_anew_when_it_is_time() {
         .await;
     let is_new = || async { !house.is_open("a").await };
     saltern_testkit::wait::until("the calendar to be read anew", crate::ward::LONG, is_new).await;
+}
+
+#[tokio::test]
+async fn nobody_has_the_server_ask_its_own_machine() {
+    let house = crate::ward::house().await;
+    let (address, _) = page(200, times(&[NOW])).await;
+    for url in [
+        format!("http://{address}/cal.ics"),
+        format!("http://localhost:{}/cal.ics", address.port()),
+        format!("http://[::ffff:127.0.0.1]:{}/cal.ics", address.port()),
+        "http://169.254.169.254/latest/meta-data/".into(),
+    ] {
+        let draft = CalendarDraft { url: Some(url.clone()), ..from(address, "") };
+        let told = put(&house, draft).await.unwrap_err().to_string();
+        assert!(told.contains("calendar_near_urls"), "{url}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn the_calendars_of_an_organisation_have_a_size_together() {
+    let house = crate::ward::house().await;
+    let padding = format!("X-PADDING:{}\r\nBEGIN:VEVENT", "x".repeat(4_900_000));
+    let large = times(&[NOW]).replacen("BEGIN:VEVENT", &padding, 1);
+    let draft = |number: usize| {
+        let (name, ical) = (format!("c{number}"), Some(large.clone()));
+        CalendarDraft { name, ical, ..CalendarDraft::default() }
+    };
+    for number in 0..10 {
+        put(&house, draft(number)).await.unwrap();
+    }
+    let told = put(&house, draft(10)).await.unwrap_err().to_string();
+    assert!(told.contains("50 MB together"), "{told}");
 }

@@ -8,6 +8,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a scenario that meets the unexpected fails")]
 
+mod across;
 #[path = "../chaos/chance.rs"]
 mod chance;
 mod drafts;

@@ -19,7 +19,7 @@ mod step;
 mod target;
 
 pub use answer::{Answer, ChunkState, Heard, Progress, Record, StepState, read, read_progress};
-pub use follow::{Before, End, Gate, Next, follow, gate};
+pub use follow::{Before, End, Gate, Next, follow, gate, past_budget};
 pub use form::Barrier;
 pub use plan::{Agent, BadPlan, CannotCompile, Chunk, Plan, PlanStep, StepKind, compile};
 pub use step::{After, BadStep, DEFAULT_LIMIT, MOST_STEPS, Step, check_all, check_name};

@@ -117,6 +117,14 @@ pub fn follow(plan: &Plan, chunk: usize, answer: &Answer) -> Next {
     }
 }
 
+/// Where a minion goes on whose chunk, by its number, the budget of its first step does not let begin: with what is done
+/// after a failure, of this chunk or a later one. Nothing: all has ended there.
+pub fn past_budget(plan: &Plan, chunk: usize) -> Option<usize> {
+    let held_back = plan.chunk(chunk)?.steps.first()?;
+    // What would be done anyway is what the budget holds back; the rest of its chunk hangs on it.
+    if held_back.after.wants(true) { None } else { wanted_after(plan, chunk - 1, true) }
+}
+
 /// The first chunk after this one that has a step to be done.
 fn wanted_after(plan: &Plan, chunk: usize, failed: bool) -> Option<usize> {
     let mut later = plan.chunks.iter().enumerate().skip(chunk);

@@ -89,6 +89,12 @@ impl Matcher {
         Some(keys)
     }
 
+    /// Ids of which everybody who can match has one, if the target names them: nobody else has to be asked. An id may come
+    /// more than once.
+    pub fn candidates(&self) -> Option<Vec<&str>> {
+        self.node.candidates()
+    }
+
     /// Whether the id alone decides.
     pub fn ids_only(&self) -> bool {
         self.needs == Needs::default()
@@ -130,6 +136,18 @@ impl Node {
         match terms.len() {
             1 => terms.swap_remove(0),
             _ => of(terms),
+        }
+    }
+
+    fn candidates(&self) -> Option<Vec<&str>> {
+        match self {
+            Self::List(ids) => Some(ids.iter().map(AsRef::as_ref).collect()),
+            Self::All(terms) => terms.iter().filter_map(Self::candidates).min_by_key(Vec::len),
+            Self::Any(terms) => {
+                let of_each = terms.iter().map(Self::candidates).collect::<Option<Vec<_>>>()?;
+                Some(of_each.into_iter().flatten().collect())
+            }
+            Self::Glob(_) | Self::Pcre(_) | Self::Grain(_) | Self::Pillar(_) | Self::Address(_) | Self::Not(_) => None,
         }
     }
 

@@ -33,24 +33,20 @@ impl Master {
         let matcher = target.compile(&self.config.nodegroups).map_err(|error| Error::Invalid(error.to_string()))?;
         let listed = matcher.listed().unwrap_or_default();
         let missing = listed.iter().filter(|id| self.member(id).is_none()).map(ToString::to_string).collect();
-        if target.kind == TargetType::List {
-            let mut found: Vec<_> = listed.iter().filter_map(|id| self.member(id)).collect();
-            found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-            found.dedup_by(|a, b| a.id == b.id);
-            return Ok((found, missing));
-        }
+        let named = matcher.candidates().map(|ids| ids.into_iter().filter_map(|id| self.member(id)).collect());
+        let asked: Vec<Arc<Member>> = named.unwrap_or_else(|| self.members());
         let Needs { grains, pillar } = matcher.needs();
         let keys = matcher.grain_keys().map(|keys| keys.into_iter().map(str::to_owned).collect::<Arc<[String]>>());
         let mut found = Vec::new();
-        for member in self.members() {
+        for member in asked {
             let pillar = if pillar { self.pillar_for_matching(&member).await } else { None };
             let grains = if grains { member.grains_asked(keys.as_ref()) } else { None };
-            let view = View { member: &member, grains, pillar };
-            if matcher.matches(&view) {
-                found.push(member.clone());
+            if matcher.matches(&View { member: &member, grains, pillar }) {
+                found.push(member);
             }
         }
         found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        found.dedup_by(|a, b| a.id == b.id);
         Ok((found, missing))
     }
 }

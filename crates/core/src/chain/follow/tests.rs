@@ -44,6 +44,23 @@ fn shown(next: Next) -> String {
     }
 }
 
+#[test]
+fn past_a_budget_only_what_is_for_failures_is_left() {
+    for (shape, chunk, next) in [
+        ("k|k", 2, None),
+        ("k|kf", 2, Some(2)),
+        ("k|ka", 2, Some(2)),
+        ("k|kk|ka", 2, Some(3)),
+        ("k|k|f", 2, Some(3)),
+        ("f|k", 2, None),
+        ("k|aa", 2, None),
+        ("kf", 1, Some(1)),
+        ("k", 7, None),
+    ] {
+        assert_eq!(past_budget(&plan(shape), chunk), next, "{shape} at {chunk}");
+    }
+}
+
 /// state, alive, cancelled, then what follows in the first of two chunks and in the last.
 const TABLE: &str = "
 none      - -         | nothing    | nothing

@@ -5,12 +5,12 @@
 
 use super::super::window::Opening;
 use super::super::{dispatch::transition, lock};
-use super::book::Going;
+use super::book::{Going, GoingStep};
 use super::carry::{number_of, stays};
 use super::{Errand, Open};
 use crate::master::{Master, Presence};
 use crate::{Error, clock};
-use saltern_core::chain::{Before, Gate, Plan, gate};
+use saltern_core::chain::{Before, Gate, Plan, gate, past_budget};
 use saltern_core::ids::{LaunchId, MinionId};
 use saltern_core::run::{Input, Reason, WaitingFor};
 use saltern_core::time::Timestamp;
@@ -233,7 +233,9 @@ impl Master {
         if row.since > look.now {
             return Ready::Waits(if row.message.is_some() { WaitingFor::Chain } else { WaitingFor::Backoff });
         }
-        if let Some(number) = chunk.gate {
+        // What is skipped there waits for nobody, nor does what comes after it.
+        let is_wanted = chunk.steps.first().is_some_and(|step| step.after.wants(row.failed));
+        if let Some(number) = chunk.gate.filter(|_| is_wanted) {
             match look.gates.get(&number).copied().unwrap_or(Gate::Barrier) {
                 Gate::Open => {}
                 Gate::Approval => return Ready::Waits(WaitingFor::Approval),
@@ -284,10 +286,38 @@ impl Master {
         Ok(())
     }
 
-    /// Too many have failed before: what has not begun does not begin.
+    /// Too many have failed before: what has not begun does not begin. A minion with something to do after a failure does that.
     async fn end_over_budget(self: &Arc<Self>, look: &Look, rows: Vec<LaunchMinion>) -> Result<(), Error> {
         let message = "too many runs of the step before have failed";
-        self.end_rows(look, rows, Input::Budget, "failed", message).await
+        let (mut ended, mut moves) = (Vec::new(), Vec::new());
+        for row in rows {
+            let plan = self.plan_of(&look.going, &row.plan).await?;
+            let here = number_of(&row);
+            let Some(next) = past_budget(&plan, here) else {
+                ended.push(row);
+                continue;
+            };
+            let held_back = plan.chunks.iter().skip(here - 1).flat_map(|chunk| &chunk.steps);
+            let numbers: BTreeSet<usize> =
+                held_back.filter(|step| !step.after.wants(true)).map(|step| step.number).collect();
+            let end = |step: &GoingStep| Transition {
+                message: Some(message.to_owned()),
+                ..transition(step.action, &row.minion, Input::Budget, look.now)
+            };
+            moves.push(MinionMove {
+                chunk: i64::try_from(next).unwrap_or(i64::MAX),
+                failed: true,
+                since: look.now,
+                message: Some(message.to_owned()),
+                transitions: numbers.into_iter().filter_map(|number| look.going.step(number)).map(end).collect(),
+                ..stays(&row, MinionState::Waiting)
+            });
+        }
+        if !moves.is_empty() {
+            self.store.move_minions(moves).await?;
+            self.engine.chains.wake(look.going.id);
+        }
+        self.end_rows(look, ended, Input::Budget, "failed", message).await
     }
 
     /// The time of the whole launch is over.
@@ -335,6 +365,9 @@ impl Master {
         }
         self.store.move_minions(moves).await?;
         rows.iter().for_each(|row| look.going.forget_heard(&row.minion));
+        // Who waited for a later chunk has told of the one before, and still keeps it.
+        let keeps = |row: &&LaunchMinion| row.state == MinionState::Waiting && row.chunk > 1;
+        rows.iter().filter(keeps).for_each(|row| self.tidy_later(&look.going, &row.minion));
         self.engine.chains.minion_is_free();
         Ok(())
     }

@@ -92,6 +92,8 @@ impl Master {
             serde_json::json!({ "name": launch.name }),
         );
         let message = format!("{word} by {}", caller.who);
+        let mut between = self.rows(launch.id, MinionState::Waiting).await?;
+        between.retain(|row| row.chunk > 1);
         let cancelled = self
             .store
             .cancel_launch(launch.id, at, caller.who.clone(), stop, Some(audit), Some(message.clone()))
@@ -109,6 +111,9 @@ impl Master {
         let there = |row: &LaunchMinion| self.is_reachable(&row.minion);
         self.cancel_later_chunks(&going, &rows, &message, at).await?;
         self.end_begun(&going, &cancelled.minions, at).await?;
+        // Who waited between two chunks still keeps the one before.
+        let keeps = between.iter().filter(|row| cancelled.minions.binary_search(&row.minion).is_ok());
+        keeps.for_each(|row| self.tidy_later(&going, &row.minion));
         let (busy, away): (Vec<_>, Vec<_>) = rows.into_iter().partition(there);
         self.leave_alone(&away, at).await?;
         let told = busy.len();

@@ -1,7 +1,6 @@
 //! `kill -9` of servers while ten thousand instants of what recurs come: none is fired twice, none is forgotten.
 //!
-//! What `server/tests/schedule/killed.rs` shows with servers inside of the test is shown here with processes. The instants
-//! lie in the past and are caught up with, a batch at a time; in the middle of each batch a server is killed and started
+//! The instants lie in the past and are caught up with, a batch at a time; in the middle of each batch a server is killed and started
 //! again. What is asserted is read from the tables when all servers are dead.
 //!
 //! `SALTERN_CHAOS_SEED` brings the same moments again.

@@ -140,6 +140,11 @@ fn check(case: &Case, minions: &[Minion], nodegroups: &Nodegroups) -> Option<Str
     };
     let found: Vec<&String> =
         minions.iter().filter(|minion| matcher.matches(*minion)).map(|minion| &minion.id).collect();
+    if let Some(candidates) = matcher.candidates()
+        && let Some(left_out) = found.iter().find(|id| !candidates.contains(&id.as_str()))
+    {
+        return Some(format!("{what}: {left_out} matches and is no candidate"));
+    }
     let expected: Vec<&String> = case.ours.as_ref().unwrap_or(&case.matched).iter().collect();
     (found != expected).then(|| format!("{what}: ours {found:?}, Salt {expected:?}"))
 }

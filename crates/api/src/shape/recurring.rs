@@ -128,7 +128,7 @@ pub struct RecurringDraft {
 }
 
 /// What something is done on. Who that is is looked up each time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecurringEntity {
     /// What kind of thing
@@ -138,7 +138,7 @@ pub struct RecurringEntity {
 }
 
 /// What kind of thing something is done on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EntityKind {
     /// One minion

@@ -30,6 +30,26 @@ fn types_are_read_by_salts_names() {
 }
 
 #[test]
+fn who_is_named_is_all_who_has_to_be_asked() {
+    let candidates = |kind, expression: &str| {
+        let matcher = compile(kind, expression).unwrap();
+        let mut ids: Option<Vec<String>> = matcher.candidates().map(|ids| ids.into_iter().map(str::to_owned).collect());
+        if let Some(ids) = &mut ids {
+            ids.sort_unstable();
+        }
+        ids.map(|ids| ids.join(" "))
+    };
+    let compound = |expression| candidates(TargetType::Compound, expression);
+    assert_eq!(candidates(TargetType::List, "b,a").as_deref(), Some("a b"));
+    assert_eq!(compound("L@a,b").as_deref(), Some("a b"));
+    assert_eq!(compound("L@a,b or L@c").as_deref(), Some("a b c"));
+    assert_eq!(compound("L@a,b and G@os:Debian and L@c").as_deref(), Some("c"));
+    for expression in ["web*", "L@a or web*", "not L@a", "G@os:Debian", "L@a or not L@b"] {
+        assert_eq!(compound(expression), None, "{expression}");
+    }
+}
+
+#[test]
 fn errors_say_what_is_wrong_and_where() {
     for (kind, expression, message) in [
         (TargetType::Glob, "", "the target is empty"),

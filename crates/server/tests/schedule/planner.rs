@@ -6,8 +6,7 @@ use saltern_calendar::cron::Cron;
 use saltern_calendar::zone::Zone;
 use saltern_core::ids::{MinionId, RecurringId};
 use saltern_core::time::Timestamp;
-use saltern_server::Error;
-use saltern_server::app::{CatchUp, EntityKind, EntityRef, Overlap, RecurringDraft, RecurringVerb, RecurringWhat};
+use saltern_server::app::{CatchUp, EntityKind, EntityRef, Overlap, RecurringDraft, RecurringWhat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -100,22 +99,4 @@ pub(crate) async fn prove(ledger: &Ledger, plans: &[Planned]) {
         assert_eq!(instants, by_cron, "the instants of {}", plan.id);
     }
     assert_eq!(accounted, BTreeMap::new(), "of nobody");
-}
-
-/// Accounts, again and again, for whatever is due on this server: as somebody does who looks after each definition.
-pub(crate) fn meddle(house: &House, ids: Vec<RecurringId>) -> tokio::task::JoinHandle<()> {
-    let app = house.app();
-    tokio::spawn(async move {
-        loop {
-            for id in &ids {
-                // It is so already: nothing is changed, but what has come is settled first.
-                match app.act_on_recurring(&caller(), *id, RecurringVerb::SkipNext(false)).await {
-                    // Others are at it.
-                    Ok(_) | Err(Error::Busy(_) | Error::Stale(_)) => tokio::task::yield_now().await,
-                    // The server was killed.
-                    Err(_) => return,
-                }
-            }
-        }
-    })
 }

@@ -9,8 +9,9 @@ use crate::args::Format;
 use crate::failure::Failure;
 use crate::output;
 use saltern_api::client::Client;
-use saltern_api::shape::{Recurring, RecurringDraft};
+use saltern_api::shape::{Recurring, RecurringDraft, RecurringEntity};
 use saltern_core::value::Value;
+use std::collections::{HashMap, hash_map};
 use std::process::ExitCode;
 
 /// Make what recurs what files say
@@ -31,10 +32,10 @@ pub(super) struct Args {
 pub(super) async fn run(args: &Args, client: &Client, format: Format) -> Result<ExitCode, Failure> {
     // Everything is read before anything is done: a mistake in the last file leaves all as it is.
     let entries = file::read_all(&args.files)?;
-    let mut all = Vec::new();
+    let (mut known, mut all) = (Known::new(), Vec::new());
     for entry in &entries {
         let about = |failure: Failure| failure.about(&format!("{:?}", entry.name));
-        let applied = apply(client, entry, args.dry_run).await.map_err(about)?;
+        let applied = apply(client, &mut known, entry, args.dry_run).await.map_err(about)?;
         tell(&applied.told("Recurring action", args.dry_run), format)?;
         all.push(applied);
     }
@@ -68,7 +69,10 @@ pub(super) async fn export(client: &Client, which: &[String], format: Format) ->
     Ok(ExitCode::SUCCESS)
 }
 
-async fn apply(client: &Client, entry: &Entry, dry_run: bool) -> Result<Applied, Failure> {
+/// What is there, by what it is done on and by name: a file with many definitions of one group asks for it once.
+type Known = HashMap<RecurringEntity, HashMap<String, Recurring>>;
+
+async fn apply(client: &Client, known: &mut Known, entry: &Entry, dry_run: bool) -> Result<Applied, Failure> {
     let chain = match &entry.chain {
         Value::Nil => None,
         which => Some(client.chain(&which.key_text()).await?.chain.id),
@@ -78,17 +82,31 @@ async fn apply(client: &Client, entry: &Entry, dry_run: bool) -> Result<Applied,
     // What is overtaken is looked at again, once: the file says all there is to say.
     let mut is_last = false;
     loop {
-        let known = client.recurrings(Some(&wanted.entity)).await?.into_iter().find(|one| one.name == wanted.name);
-        let outcome = outcome(known.as_ref(), &wanted);
-        let id = known.as_ref().map(|known| known.id);
-        let written = match known {
-            _ if dry_run || outcome == Outcome::Unchanged => return Ok(done(id, outcome)),
+        let there = match known.entry(wanted.entity.clone()) {
+            hash_map::Entry::Occupied(there) => there.into_mut(),
+            hash_map::Entry::Vacant(place) => {
+                let listed = client.recurrings(Some(&wanted.entity)).await?;
+                place.insert(listed.into_iter().map(|one| (one.name.clone(), one)).collect())
+            }
+        };
+        let before = there.get(&wanted.name);
+        let outcome = outcome(before, &wanted);
+        let written = match before {
+            _ if dry_run || outcome == Outcome::Unchanged => return Ok(done(before.map(|one| one.id), outcome)),
             None => client.create_recurring(&wanted).await,
-            Some(known) => client.put_recurring(known.id, known.version, &wanted).await,
+            Some(before) => client.put_recurring(before.id, before.version, &wanted).await,
         };
         match written {
-            Err(error) if error.is_stale() && !is_last => is_last = true,
-            written => return Ok(done(Some(written?.id), outcome)),
+            Err(error) if error.is_stale() && !is_last => {
+                is_last = true;
+                known.remove(&wanted.entity);
+            }
+            written => {
+                let written = written?;
+                let id = written.id;
+                there.insert(written.name.clone(), written);
+                return Ok(done(Some(id), outcome));
+            }
         }
     }
 }

@@ -89,6 +89,8 @@ pub enum WaitingFor {
     Chain,
     /// The step before, which has not ended on enough minions
     Barrier,
+    /// The time before of what recurs, which has not ended on the minion
+    Overlap,
 }
 
 impl RunState {
@@ -179,7 +181,7 @@ impl Reason {
 
 impl WaitingFor {
     /// Everything a run can wait for.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Due,
         Self::Window,
         Self::Offline,
@@ -194,6 +196,7 @@ impl WaitingFor {
         Self::Facts,
         Self::Chain,
         Self::Barrier,
+        Self::Overlap,
     ];
 
     /// The word for it.
@@ -213,6 +216,7 @@ impl WaitingFor {
             Self::Facts => "facts",
             Self::Chain => "chain",
             Self::Barrier => "barrier",
+            Self::Overlap => "overlap",
         }
     }
 

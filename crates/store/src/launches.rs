@@ -13,6 +13,7 @@ pub(crate) mod watch;
 
 pub use create::{LaunchEvents, NewLaunch, NewLaunchMinion, NewStep, NewStepRun};
 pub use minions::{LaunchMinion, MinionState};
+pub(crate) use moves::Moves as MinionMoves;
 pub use moves::{ChunkClaim, MinionMove};
 pub use verbs::LaunchCancelled;
 

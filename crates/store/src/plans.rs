@@ -39,7 +39,7 @@ const SMALL: [&str; 4] = [
 ];
 
 /// Every statement that a list is read with, by name.
-const LISTS: [(&str, &str); 71] = [
+const LISTS: [(&str, &str); 72] = [
     ("actions", actions::PAGE_ALL),
     ("open actions, newest first", actions::PAGE_OPEN),
     ("failed actions", actions::PAGE_FAILED),
@@ -106,6 +106,7 @@ const LISTS: [(&str, &str); 71] = [
     ("recurring actions that are due", recurring::DUE),
     ("the next instant", recurring::NEXT),
     ("open runs of a recurring action", recurring::OPEN_RUNS),
+    ("runs that another time waits for", recurring::EARLIER),
     ("open minions of a recurring action", recurring::OPEN_MINIONS),
     ("instants", fires::BEFORE),
     ("instants to be told of", fires::UNDIGESTED),

@@ -14,7 +14,7 @@ use crate::db::{Effects, Locking, Operation, Param, Row, Tx, locking, params};
 use crate::versions::{self, Written};
 use crate::{Result, Store};
 use futures_util::future::LocalBoxFuture;
-use saltern_core::ids::{MinionId, RecurringId};
+use saltern_core::ids::{ActionId, MinionId, RecurringId};
 use saltern_core::time::Timestamp;
 use std::collections::BTreeSet;
 
@@ -95,6 +95,9 @@ pub(crate) const NEXT: &str =
 pub(crate) const OPEN_RUNS: &str = "SELECT r.minion, CASE WHEN r.state = 'queued' AND r.deliveries = 0 THEN 0 ELSE 1 END \
     FROM actions a JOIN runs r ON r.action = a.id \
     WHERE a.recurring = ?1 AND a.ended IS NULL AND a.launch IS NULL AND r.ended IS NULL";
+pub(crate) const EARLIER: &str = "SELECT r.minion FROM actions a JOIN recurring d ON d.id = a.recurring \
+    JOIN runs r ON r.action = a.id WHERE a.recurring = ?1 AND a.id < ?2 AND d.overlap = 'queue' \
+    AND a.ended IS NULL AND a.launch IS NULL AND r.ended IS NULL";
 pub(crate) const OPEN_MINIONS: &str = "SELECT m.minion, CASE WHEN m.state = 'waiting' AND m.chunk = 1 THEN 0 ELSE 1 END \
     FROM launches l JOIN launch_minions m ON m.launch = l.id \
     WHERE l.recurring = ?1 AND l.ended IS NULL AND m.state <> 'ended'";
@@ -247,6 +250,12 @@ impl Store {
         rows.extend(self.query(OPEN_MINIONS, params![recurring]).await?);
         let read = rows.into_iter().map(|mut row| Ok((row.minion(0)?, row.flag(1)?)));
         Ok(read.collect::<Result<BTreeSet<_>>>()?.into_iter().collect())
+    }
+
+    /// Where this action, one time of something that recurs, has to wait for an earlier one: where that has not ended, if one
+    /// is to wait for the other.
+    pub async fn behind_of(&self, recurring: RecurringId, action: ActionId) -> Result<BTreeSet<MinionId>> {
+        self.query(EARLIER, params![recurring, action]).await?.into_iter().map(|mut row| row.minion(0)).collect()
     }
 
     /// Makes a recurring action; its id and version are not those that are given. Nothing: there is one of this name on what

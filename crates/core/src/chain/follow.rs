@@ -121,8 +121,9 @@ pub fn follow(plan: &Plan, chunk: usize, answer: &Answer) -> Next {
 /// after a failure, of this chunk or a later one. Nothing: all has ended there.
 pub fn past_budget(plan: &Plan, chunk: usize) -> Option<usize> {
     let held_back = plan.chunk(chunk)?.steps.first()?;
-    // What would be done anyway is what the budget holds back; the rest of its chunk hangs on it.
-    if held_back.after.wants(true) { None } else { wanted_after(plan, chunk - 1, true) }
+    // Where nothing has begun there is nothing to be put right. And where what would be done anyway is what the budget holds
+    // back, the rest of its chunk hangs on it.
+    if chunk < 2 || held_back.after.wants(true) { None } else { wanted_after(plan, chunk - 1, true) }
 }
 
 /// The first chunk after this one that has a step to be done.

@@ -113,13 +113,18 @@ impl App {
     ) -> Result<Chain, Error> {
         let before = self.chain_to_change(caller, id).await?;
         self.check_draft(caller, &draft, Some(&before)).await?;
+        let steps = write(&draft.steps);
+        if steps.len() > before.steps.len() {
+            let (own, size) = self.master.store.chains_kept(&before.owner).await?;
+            check_size(own, size + i64::try_from(steps.len() - before.steps.len()).unwrap_or(i64::MAX >> 1))?;
+        }
         let audit = caller.audit("chain.change", &draft.name, serde_json::json!({ "steps": draft.steps.len() }));
         let name = draft.name.clone();
         let chain = Chain {
             name: draft.name,
             description: draft.description,
             shared: draft.shared,
-            steps: write(&draft.steps),
+            steps,
             changed: clock::now(),
             changed_by: caller.who.clone(),
             ..before
@@ -215,12 +220,7 @@ impl App {
             return Err(Error::Forbidden("chains are made by people with a role".into()));
         }
         let (own, size) = self.master.store.chains_kept(&caller.who).await?;
-        if own >= MOST_OWN || size >= MOST_SIZE {
-            return Err(Error::Conflict(format!(
-                "you have {own} chains with steps of {size} characters; one may have {MOST_OWN} with {MOST_SIZE}: delete some"
-            )));
-        }
-        Ok(())
+        check_size(own + 1, size)
     }
 
     /// A chain as somebody sees it who may only use it: without the names of minions that he does not see.
@@ -299,6 +299,16 @@ pub fn draft_of(chain: &Chain) -> Result<ChainDraft, Error> {
 
 fn write(steps: &[Step]) -> String {
     serde_json::to_string(steps).unwrap_or_default()
+}
+
+fn check_size(chains: i64, size: i64) -> Result<(), Error> {
+    if chains <= MOST_OWN && size <= MOST_SIZE {
+        return Ok(());
+    }
+    Err(Error::Conflict(format!(
+        "it would be {chains} chains of one person with steps of {size} characters, which may be {MOST_OWN} and {MOST_SIZE}: \
+         delete some"
+    )))
 }
 
 fn taken(name: &str) -> Error {

@@ -74,12 +74,19 @@ impl App {
         }
         let mut definition = self.read_draft(caller, draft, Some(&before)).await?;
         let seen = before.changed;
-        let before = self.settled(before).await?;
+        let mut before = self.settled(before).await?;
+        let mut tries = TRIES;
+        definition.row.next = loop {
+            match self.next_of(&definition, &before).await {
+                // What has come in this moment is settled, too.
+                Err(Error::Stale(_)) if tries > 0 => (before, tries) = (self.settled(before).await?, tries - 1),
+                next => break next?,
+            }
+        };
         if before.changed != seen {
             return Err(stale(id, before.version));
         }
         definition.row.skip_next = before.skip_next;
-        definition.row.next = self.next_of(&definition, &before).await?;
         let audit = caller.audit("recurring.change", &definition.row.name, detail(&definition.row));
         self.write_recurring(caller, definition.row, before.version, audit).await?;
         self.recurring(caller, id).await
@@ -186,13 +193,13 @@ impl App {
 
     /// A definition with nothing left to account for: what has come is fired as it was planned, before that is changed.
     async fn settled(&self, mut row: Recurring) -> Result<Recurring, Error> {
-        let now = clock::now();
         for _ in 0..TRIES {
+            let now = clock::now();
             if !row.active || row.next.is_none_or(|next| next > now) {
                 return Ok(row);
             }
             let id = row.id;
-            self.master.account_for(&Round::new(now), row).await?;
+            self.master.account_for(&Round::hasty(now), row).await?;
             row = self.master.store.recurring(id).await?.ok_or_else(|| missing(id))?;
         }
         Err(Error::Busy(format!("recurring action {} is catching up with instants that were missed; wait", row.id)))
@@ -202,13 +209,16 @@ impl App {
     /// whatever was accounted for, should the clock have been put back.
     async fn next_of(&self, now: &Definition, before: &Recurring) -> Result<Option<Timestamp>, Error> {
         let times = |row: &Recurring| (row.active, row.cron.clone(), row.zone.clone());
-        if !now.row.active {
-            return Ok(None);
-        }
-        if times(&now.row) == times(before) {
+        // One that could not be read had none.
+        if times(&now.row) == times(before) && before.next.is_some() {
             return Ok(before.next);
         }
-        Ok(now.next_after(self.accounted_for(before.id).await?.max(clock::now())))
+        let from = self.accounted_for(before.id).await?.max(clock::now());
+        // What has come since it was settled is to be accounted for as it was planned, and not left out in silence.
+        if before.active && before.next.is_some_and(|next| next <= from) {
+            return Err(Error::Stale(format!("recurring action {} is due at this moment; try again", before.id)));
+        }
+        Ok(if now.row.active { now.next_after(from) } else { None })
     }
 
     /// The newest instant that was accounted for.

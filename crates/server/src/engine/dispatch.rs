@@ -46,6 +46,8 @@ enum Next {
 const NEVER: Timestamp = Timestamp(i64::MAX);
 /// Time between two looks at what is held back by the rate of starts.
 const RATED: Duration = Duration::from_millis(100);
+/// Time between two looks at what waits for an earlier time of what recurs.
+const OVERLAP: Duration = Duration::from_secs(2);
 /// Most runs claimed in one go.
 const MOST_AT_ONCE: usize = 2_000;
 /// Least time between two rounds: what is freed in between is filled together.
@@ -359,17 +361,24 @@ impl Master {
         now: Timestamp,
     ) -> Result<usize, Error> {
         let (mut held, mut unknown_boot) = (Vec::new(), BTreeSet::new());
-        let mut last_window = None;
+        let mut later = None;
+        let put_off = |opens| put_off(row.new.due, row.new.deadline, opens, self.config.job_deadline);
+        let behind = match row.new.recurring {
+            Some(recurring) => self.store.behind_of(recurring, work.id).await?,
+            None => BTreeSet::new(),
+        };
         // By job id where one is given (sent before), by attempt and by delivery: one publication says one number.
         let mut parts: BTreeMap<(Option<Jid>, u32, u32), Vec<Arc<Member>>> = BTreeMap::new();
         for run in due {
             let again = run.deliveries > 0;
-            match self.obstacle(work, &run, now) {
+            let is_behind = !again && behind.contains(&run.minion);
+            let overlap = is_behind.then(|| Input::Wait(WaitingFor::Overlap, Some(now.plus(OVERLAP))));
+            match overlap.or_else(|| self.obstacle(work, &run, now)) {
                 Some(input) => {
                     let mut message = None;
                     match input {
                         Input::Wait(WaitingFor::Facts, _) => drop(unknown_boot.insert(run.minion.clone())),
-                        Input::Wait(WaitingFor::Window, until) => last_window = last_window.max(until),
+                        Input::Wait(WaitingFor::Window, until) => later = later.max(until.and_then(put_off)),
                         Input::OutsideWindow => message = Some(self.windows.why_outside(&run.minion, now)),
                         _ => {}
                     }
@@ -383,8 +392,7 @@ impl Master {
                 }
             }
         }
-        let later = |opens| put_off(row.new.due, row.new.deadline, opens, self.config.job_deadline);
-        if let Some(later) = last_window.and_then(later) {
+        if let Some(later) = later {
             self.store.extend_deadline(work.id, later).await?;
         }
         if !held.is_empty() {

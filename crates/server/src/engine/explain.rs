@@ -162,6 +162,7 @@ fn why(action: &Action, run: &Run) -> String {
             WaitingFor::Facts => "it waits until something is known of the minion that has to be known first".into(),
             WaitingFor::Chain => "it waits for another chain that is under way on this minion".into(),
             WaitingFor::Barrier => "it waits until the step before has ended on enough minions".into(),
+            WaitingFor::Overlap => "it waits until the time before it has ended on this minion".into(),
         },
         (RunState::Queued, None) => "it is about to be sent".into(),
         (RunState::Sent, _) => "it was sent, and the minion has not said anything yet".into(),

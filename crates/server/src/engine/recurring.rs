@@ -110,7 +110,8 @@ impl Master {
             if stop.is_cancelled() || !self.engine.is_first(now) {
                 return Ok(!failed.is_empty());
             }
-            let mut page = self.store.due_recurrings(now, PAGE).await?;
+            // Those that failed are due, too, and must not hide the others.
+            let mut page = self.store.due_recurrings(now, PAGE + failed.len()).await?;
             page.retain(|row| !failed.contains(&row.id));
             if page.is_empty() {
                 return Ok(!failed.is_empty());

@@ -4,7 +4,6 @@
 
 use super::Master;
 use crate::Error;
-use bytes::Bytes;
 use saltern_core::ids::Jid;
 use saltern_core::time::Timestamp;
 use saltern_core::value::Map;
@@ -25,6 +24,8 @@ pub(crate) type PublishQueue = mpsc::Receiver<Publication>;
 
 /// Most jobs that are sealed before the first of them goes out: each takes a millisecond.
 const TOGETHER: usize = 64;
+/// Bytes from which on what is sealed goes out before more is.
+const AT_ONCE_BYTES: usize = 4 << 20;
 
 /// The parts of one job, and whom to tell when they have gone out.
 pub(crate) type Publication = (Vec<Map>, oneshot::Sender<()>);
@@ -62,8 +63,17 @@ pub(crate) async fn run(master: Arc<Master>, port: publisher::Publisher, mut ser
                 let sealed = envelope::publication(&ring.shared, &sealer.rsa, SigAlgo::default(), &load);
                 sealed.inspect_err(|error| tracing::error!(%error, "cannot seal a publication")).ok()
             };
-            let frames: Vec<Bytes> = (first..).zip(loads).filter_map(seal).collect();
-            // Together: what costs most of a publication is to write to each subscriber, and this is one write.
+            // Together: what costs most of a publication is to write to each subscriber, and this is one write. But not more than
+            // the port remembers for all of them.
+            let (mut frames, mut bytes) = (Vec::new(), 0);
+            for frame in (first..).zip(loads).filter_map(seal) {
+                bytes += frame.len();
+                frames.push(frame);
+                if bytes >= AT_ONCE_BYTES {
+                    port.publish_all(&frames);
+                    (frames, bytes) = (Vec::new(), 0);
+                }
+            }
             port.publish_all(&frames);
         })
         .await;

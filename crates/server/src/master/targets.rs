@@ -33,8 +33,14 @@ impl Master {
         let matcher = target.compile(&self.config.nodegroups).map_err(|error| Error::Invalid(error.to_string()))?;
         let listed = matcher.listed().unwrap_or_default();
         let missing = listed.iter().filter(|id| self.member(id).is_none()).map(ToString::to_string).collect();
-        let named = matcher.candidates().map(|ids| ids.into_iter().filter_map(|id| self.member(id)).collect());
-        let asked: Vec<Arc<Member>> = named.unwrap_or_else(|| self.members());
+        let asked: Vec<Arc<Member>> = match matcher.candidates() {
+            Some(mut ids) => {
+                ids.sort_unstable();
+                ids.dedup();
+                ids.into_iter().filter_map(|id| self.member(id)).collect()
+            }
+            None => self.members(),
+        };
         let Needs { grains, pillar } = matcher.needs();
         let keys = matcher.grain_keys().map(|keys| keys.into_iter().map(str::to_owned).collect::<Arc<[String]>>());
         let mut found = Vec::new();
@@ -46,7 +52,6 @@ impl Master {
             }
         }
         found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        found.dedup_by(|a, b| a.id == b.id);
         Ok((found, missing))
     }
 }

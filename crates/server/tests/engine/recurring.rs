@@ -267,6 +267,26 @@ async fn one_more_waits_where_that_is_allowed_and_any_number_where_nobody_looks(
 }
 
 #[tokio::test]
+async fn what_waits_behind_an_earlier_time_starts_when_that_has_ended() {
+    let house = house().await;
+    let mut a = minion(&house, "a").await;
+    let definition = house.define(RecurringDraft { overlap: Overlap::Queue, policy: hold(), ..on_a(NEVER) }).await;
+    let first = house.fired(definition).await.fire.action.unwrap();
+    let job = a.job("test.ping").await;
+    let entry = house.fired(definition).await.fire;
+    let second = entry.action.unwrap();
+    assert_eq!((entry.outcome.as_str(), entry.minions), ("fired", 1));
+    house.until(second, "a", |run| run.waiting_for == Some(WaitingFor::Overlap)).await;
+    assert_eq!(house.fired(definition).await.fire.outcome, "skipped", "one waits already");
+    assert_eq!(house.state(second, "a").await.state, RunState::Queued);
+    a.return_for(&job, true).await;
+    house.becomes(first, "a", RunState::Completed, None).await;
+    let job = a.job("test.ping").await;
+    a.return_for(&job, true).await;
+    house.becomes(second, "a", RunState::Completed, None).await;
+}
+
+#[tokio::test]
 async fn scenario_89_a_spread_gives_each_minion_a_time_of_its_own_and_the_same_one_each_time() {
     let house = house().await;
     let ids: Vec<String> = (0..10).map(|number| format!("m{number}")).collect();

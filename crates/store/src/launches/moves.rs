@@ -144,7 +144,8 @@ impl MinionMove {
     }
 }
 
-struct Moves(Vec<MinionMove>);
+/// Moves of minions through launches, all at once.
+pub(crate) struct Moves(pub(crate) Vec<MinionMove>);
 
 impl Moves {
     /// Makes the moves; tells which were possible. In the order in which every server locks minions; moves of the same one

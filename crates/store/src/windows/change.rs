@@ -5,6 +5,7 @@ use super::{Assignment, Calendar, Schedule, changed};
 use crate::audit::AuditEntry;
 use crate::db::{Effects, Locking, Operation, Tx, locking, params};
 use crate::events::NewEvent;
+use crate::launches::{MinionMove, MinionMoves};
 use crate::transit::{self, Transition};
 use crate::versions::{self, Written};
 use crate::{Result, Store, organisations};
@@ -33,6 +34,8 @@ pub struct WindowChange {
     pub unassign: Vec<Assignment>,
     /// Queued runs that are cancelled; those that were sent meanwhile are not
     pub cancel: Vec<(ActionId, MinionId)>,
+    /// Parts of launches that end with it where they have not begun; those that have meanwhile do not
+    pub parts: Vec<MinionMove>,
     /// Queued runs that wait for another window, and when that opens; not those that were sent meanwhile
     pub moves: Vec<(ActionId, MinionId, Timestamp)>,
     /// How long after their window opens those may still begin: the deadlines of their actions are raised to that
@@ -167,7 +170,8 @@ impl WindowChange {
             evidence: None,
         });
         let cancelled: Vec<Transition> = cancelled.collect();
-        transit::happen_all(tx, effects, &cancelled.iter().collect::<Vec<_>>()).await.map(drop)
+        transit::happen_all(tx, effects, &cancelled.iter().collect::<Vec<_>>()).await?;
+        MinionMoves(self.parts.clone()).apply(tx, effects).await.map(drop)
     }
 }
 

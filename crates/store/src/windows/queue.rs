@@ -11,6 +11,7 @@ use saltern_core::run::{Input, WaitingFor};
 use saltern_core::time::Timestamp;
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
+use std::sync::Arc;
 use std::time::Duration;
 
 // Of a launch that has not begun on a minion, its first step there stands for all of it.
@@ -114,8 +115,9 @@ impl Store {
     }
 
     /// Queued runs of these minions that nothing was sent of, with their actions, in the order of minions and actions. Of a
-    /// launch that has not begun on a minion, the first step there. Not the server's own housekeeping.
-    pub async fn restricted_queue(&self, minions: &[MinionId], limit: usize) -> Result<Vec<(Action, Run)>> {
+    /// launch that has not begun on a minion, the first step there. Not the server's own housekeeping. Runs of one action
+    /// share it: it may name thousands of minions.
+    pub async fn restricted_queue(&self, minions: &[MinionId], limit: usize) -> Result<Vec<(Arc<Action>, Run)>> {
         let wanted: BTreeSet<&MinionId> = minions.iter().collect();
         let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { return Ok(Vec::new()) };
         // Pages of all that waits between them, rather than one read for each minion: most have nothing that waits. Ids of
@@ -132,7 +134,7 @@ impl Store {
             for (id, run) in page.into_iter().filter(|(_, run)| wanted.contains(&run.minion)) {
                 let action = match actions.entry(id) {
                     Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(unknown) => unknown.insert(self.action(id).await?),
+                    Entry::Vacant(unknown) => unknown.insert(self.action(id).await?.map(Arc::new)),
                 };
                 found.extend(action.clone().map(|action| (action, run)));
                 if found.len() >= limit {

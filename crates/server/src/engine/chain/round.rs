@@ -343,8 +343,30 @@ impl Master {
         outcome: &'static str,
         message: &str,
     ) -> Result<(), Error> {
+        let moves = self.endings(look, &rows, input, outcome, message).await?;
+        if moves.is_empty() {
+            return Ok(());
+        }
+        self.store.move_minions(moves).await?;
+        rows.iter().for_each(|row| look.going.forget_heard(&row.minion));
+        // Who waited for a later chunk has told of the one before, and still keeps it.
+        let keeps = |row: &&LaunchMinion| row.state == MinionState::Waiting && row.chunk > 1;
+        rows.iter().filter(keeps).for_each(|row| self.tidy_later(&look.going, &row.minion));
+        self.engine.chains.minion_is_free();
+        Ok(())
+    }
+
+    /// What ends minions' parts with all of their runs that are open.
+    pub(super) async fn endings(
+        &self,
+        look: &Look,
+        rows: &[LaunchMinion],
+        input: Input,
+        outcome: &'static str,
+        message: &str,
+    ) -> Result<Vec<MinionMove>, Error> {
         let mut moves = Vec::with_capacity(rows.len());
-        for row in &rows {
+        for row in rows {
             let plan = self.plan_of(&look.going, &row.plan).await?;
             let numbers: BTreeSet<usize> = plan.steps().map(|step| step.number).collect();
             let steps = numbers.into_iter().filter_map(|number| look.going.step(number));
@@ -360,16 +382,7 @@ impl Master {
                 ..stays(row, MinionState::Ended)
             });
         }
-        if moves.is_empty() {
-            return Ok(());
-        }
-        self.store.move_minions(moves).await?;
-        rows.iter().for_each(|row| look.going.forget_heard(&row.minion));
-        // Who waited for a later chunk has told of the one before, and still keeps it.
-        let keeps = |row: &&LaunchMinion| row.state == MinionState::Waiting && row.chunk > 1;
-        rows.iter().filter(keeps).for_each(|row| self.tidy_later(&look.going, &row.minion));
-        self.engine.chains.minion_is_free();
-        Ok(())
+        Ok(moves)
     }
 
     /// Minions that may have come back are asked where they stand; so are those whose carrier is over without an answer.

@@ -10,7 +10,7 @@ use saltern_core::chain::Plan;
 use saltern_core::ids::{LaunchId, MinionId};
 use saltern_core::run::{Input, WaitingFor};
 use saltern_core::time::Timestamp;
-use saltern_store::{LaunchMinion, MinionState};
+use saltern_store::{LaunchMinion, MinionMove, MinionState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Master {
     ) -> Result<Vec<LaunchMinion>, Error> {
         let Some(head) = look.actions.first() else { return Ok(Vec::new()) };
         let (mut waits, mut fails) = (Vec::new(), Vec::new());
-        let mut last = None;
+        let mut later = None;
         for (row, opens) in outside {
             if self.windows.fails_outside(&row.minion, &head.new.policy) && self.had_its_window(look, &row).await? {
                 fails.push(row);
@@ -37,12 +37,12 @@ impl Master {
             }
             if let Some(opens) = opens {
                 next.look = next.look.min(opens);
-                last = last.max(Some(opens));
+                let (due, deadline) = (look.launch.due, look.launch.deadline);
+                later = later.max(put_off(due, deadline, opens, self.config.job_deadline));
             }
             waits.push(row);
         }
-        let (due, deadline) = (look.launch.due, look.launch.deadline);
-        if let Some(later) = last.and_then(|opens| put_off(due, deadline, opens, self.config.job_deadline)) {
+        if let Some(later) = later {
             self.store.extend_deadline(head.id, later).await?;
         }
         let message = "its maintenance window was closed when it could have started";
@@ -60,25 +60,26 @@ impl Master {
         Ok(!was_moved || self.windows.was_open_since(&row.minion, look.launch.due, look.now))
     }
 
-    /// Ends the parts of launches that have not begun on these minions.
-    pub(in crate::engine) async fn cancel_parts(
+    /// What ends the parts of launches that have not begun on these minions.
+    pub(in crate::engine) async fn cancelled_parts(
         self: &Arc<Self>,
         parts: Vec<(LaunchId, MinionId)>,
         message: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<MinionMove>, Error> {
         let mut by_launch: BTreeMap<LaunchId, Vec<LaunchMinion>> = BTreeMap::new();
         for (launch, minion) in parts {
             let row = self.store.launch_minion(launch, &minion).await?;
             let unbegun = |row: &LaunchMinion| row.state == MinionState::Waiting && row.chunk == 1;
             by_launch.entry(launch).or_default().extend(row.filter(unbegun));
         }
+        let mut moves = Vec::new();
         for (id, rows) in by_launch {
             let (Some(launch), Some(going)) = (self.store.launch(id).await?, self.going(id).await?) else { continue };
             let actions = self.store.launch_actions(id).await?;
             let look = Look::new(going, launch, actions, clock::now());
-            self.end_rows(&look, rows, Input::Cancel, "cancelled", message).await?;
+            moves.extend(self.endings(&look, &rows, Input::Cancel, "cancelled", message).await?);
         }
-        Ok(())
+        Ok(moves)
     }
 }
 

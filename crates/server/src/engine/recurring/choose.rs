@@ -9,7 +9,7 @@ use saltern_core::access::Sight;
 use saltern_core::ids::{MinionId, RecurringId};
 use saltern_core::time::Timestamp;
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ const BUSY: &str = "an earlier time has not ended there";
 const WAITING: &str = "an earlier time is waiting there already";
 const OUTSIDE: &str = "outside of its maintenance window";
 const NO_WINDOW: &str = "outside of its maintenance window, and no other is known";
+
+/// How long what waits behind an earlier time is left alone at first.
+const BEHIND: Duration = Duration::from_secs(1);
 
 /// Those who are left out, by the reason.
 pub(super) type LeftOut = BTreeMap<String, Vec<MinionId>>;
@@ -66,7 +69,7 @@ impl Master {
         minions: &[MinionId],
         moment: Moment,
     ) -> Result<Chosen, Stop> {
-        let busy = self.busy_with(definition).await?;
+        let (busy, behind) = self.busy_with(definition).await?;
         let mut chosen = self.open_at(
             definition,
             task,
@@ -76,6 +79,12 @@ impl Master {
         for minion in minions.iter().filter(|minion| sight.sees(minion)) {
             if let Some(why) = busy.get(minion) {
                 chosen.leave_out(minion, why);
+            }
+        }
+        // Not at once: the dispatcher lets it wait for the time before. A launch waits by itself.
+        if matches!(task, Task::Action { .. }) {
+            for minion in chosen.minions.iter().filter(|minion| behind.contains(*minion)) {
+                chosen.dues.entry(minion.clone()).or_insert_with(|| moment.at.plus(BEHIND));
             }
         }
         Ok(chosen)
@@ -104,11 +113,14 @@ impl Master {
                     let is_open = self.windows.opening(minion, restricted, due) == Opening::Open;
                     if is_open { due } else { moment.at }
                 }
-                // Admission moves it to the next one.
-                Opening::Closed(Some(_)) if definition.row.in_window => moment.at,
-                Opening::Closed(None) if definition.row.in_window => {
-                    chosen.leave_out(minion, NO_WINDOW);
-                    continue;
+                // Admission moves it to the next one, if there is one at any distance.
+                Opening::Closed(opens) if definition.row.in_window => {
+                    let far = || self.windows.snapshot().opening_far(minion, moment.at);
+                    if opens.is_none() || far() == Opening::Closed(None) {
+                        chosen.leave_out(minion, NO_WINDOW);
+                        continue;
+                    }
+                    moment.at
                 }
                 Opening::Closed(_) => {
                     chosen.leave_out(minion, OUTSIDE);
@@ -123,16 +135,21 @@ impl Master {
         chosen
     }
 
-    /// Where an earlier time is in the way, and how.
-    async fn busy_with(&self, definition: &Definition) -> Result<HashMap<MinionId, &'static str>, Error> {
+    /// Where an earlier time is in the way, and how; and where this one may wait behind it.
+    async fn busy_with(
+        &self,
+        definition: &Definition,
+    ) -> Result<(HashMap<MinionId, &'static str>, BTreeSet<MinionId>), Error> {
         if definition.overlap == Overlap::Allow {
-            return Ok(HashMap::new());
+            return Ok((HashMap::new(), BTreeSet::new()));
         }
-        let pending = self.store.pending_of(definition.row.id).await?.into_iter();
-        Ok(match definition.overlap {
-            Overlap::Queue => pending.filter(|(_, begun)| !begun).map(|(minion, _)| (minion, WAITING)).collect(),
-            Overlap::Skip | Overlap::Allow => pending.map(|(minion, _)| (minion, BUSY)).collect(),
-        })
+        let pending = self.store.pending_of(definition.row.id).await?;
+        if definition.overlap == Overlap::Skip {
+            return Ok((pending.into_iter().map(|(minion, _)| (minion, BUSY)).collect(), BTreeSet::new()));
+        }
+        let (begun, waiting): (Vec<_>, Vec<_>) = pending.into_iter().partition(|(_, begun)| *begun);
+        let waiting = waiting.into_iter().map(|(minion, _)| (minion, WAITING)).collect();
+        Ok((waiting, begun.into_iter().map(|(minion, _)| minion).collect()))
     }
 }
 

@@ -112,8 +112,13 @@ impl Master {
                 return Ok(false);
             }
             Err(Stop::Failed(error)) => return Err(error),
-            // Places become free again within moments; what is late by then is told why.
-            Err(Stop::Busy(why)) if clock::now().since(slot.planned) <= ON_TIME => return Err(Error::Busy(why)),
+            // Places become free again within moments; what is late by then is told why. What was missed while the server was
+            // not there has these moments, too.
+            Err(Stop::Busy(why))
+                if !round.is_hasty && clock::now().since(slot.planned.max(self.engine.started)) <= ON_TIME =>
+            {
+                return Err(Error::Busy(why));
+            }
             Err(Stop::Busy(why) | Stop::Refused(why)) => (FireSlot { why, ..slot }, REFUSED),
             Err(Stop::Nobody(chosen)) => {
                 let (why, skipped) = (chosen.why_nobody(definition), chosen.skipped());

@@ -27,13 +27,20 @@ type Once<T> = Arc<OnceCell<Arc<T>>>;
 /// One look at what is due: what many definitions have in common is found out once.
 pub(crate) struct Round {
     pub(super) now: Timestamp,
+    /// Whether somebody waits for it: then nothing is put off that cannot be done now
+    pub(super) is_hasty: bool,
     minions: Mutex<HashMap<EntityRef, Once<Vec<MinionId>>>>,
     owners: Mutex<HashMap<(String, String), Once<Rights>>>,
 }
 
 impl Round {
     pub(crate) fn new(now: Timestamp) -> Self {
-        Self { now, minions: Mutex::default(), owners: Mutex::default() }
+        Self { now, is_hasty: false, minions: Mutex::default(), owners: Mutex::default() }
+    }
+
+    /// One that somebody waits for.
+    pub(crate) fn hasty(now: Timestamp) -> Self {
+        Self { is_hasty: true, ..Self::new(now) }
     }
 
     pub(super) fn minions(&self, entity: &EntityRef) -> Once<Vec<MinionId>> {

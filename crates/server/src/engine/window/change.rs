@@ -70,7 +70,6 @@ impl Master {
         change.at = clock::now();
         change.grace = self.config.job_deadline;
         change.message = format!("the maintenance windows of its minion were changed by {}", caller.who);
-        let mut parts = Vec::new();
         match strategy {
             Strategy::Refuse if !touched.is_empty() => {
                 return Err(Error::Conflict(format!(
@@ -82,12 +81,14 @@ impl Master {
             }
             Strategy::Refuse => {}
             Strategy::Cancel => {
+                let mut parts = Vec::new();
                 for one in &touched {
                     match one.launch {
                         Some(launch) => parts.push((launch, one.minion.clone())),
                         None => change.cancel.push((one.action, one.minion.clone())),
                     }
                 }
+                change.parts = self.cancelled_parts(parts, &change.message).await?;
             }
             Strategy::Next => {
                 let stuck: Vec<Touched> = touched.iter().filter(|one| one.next.is_none()).cloned().collect();
@@ -102,11 +103,13 @@ impl Master {
                 change.moves = touched.iter().filter_map(moved).collect();
             }
         }
-        let message = change.message.clone();
+        let has_parts = !change.parts.is_empty();
         let written = self.store.change_windows(change).await?;
         if let Written::Done(_) = written {
             self.reread_windows_now().await?;
-            self.cancel_parts(parts, &message).await?;
+            if has_parts {
+                self.engine.chains.wake_all();
+            }
             for action in touched.iter().map(|one| one.action).collect::<BTreeSet<_>>() {
                 self.engine.wake(action);
             }
@@ -138,7 +141,7 @@ impl Master {
             if was_open && restricted.is(self, &action, &run.minion).await? {
                 touched.push(Touched {
                     action: action.id,
-                    name: action.new.name,
+                    name: action.new.name.clone(),
                     launch: action.new.launch.filter(|_| action.new.step.is_some()),
                     minion: run.minion,
                     due,

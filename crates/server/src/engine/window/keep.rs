@@ -78,9 +78,10 @@ impl Master {
             return Ok(());
         }
         let _one = self.windows.changing.lock().await;
-        // Another one may have been faster, and read more than members.
-        let snapshot = self.windows.snapshot().with_groups(groups);
-        self.take_snapshot(snapshot).await
+        // Somebody may have assigned schedules to other groups meanwhile: whose members are not known would be always open.
+        let known = self.windows.snapshot();
+        let groups = self.members_of_groups(&known.data).await?;
+        self.take_snapshot(known.with_groups(groups)).await
     }
 
     async fn members_of_groups(self: &Arc<Self>, data: &WindowData) -> Result<Groups, Error> {

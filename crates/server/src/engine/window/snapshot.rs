@@ -95,7 +95,7 @@ impl Snapshot {
     }
 
     /// The same, right at any distance: it may take an expansion.
-    pub(super) fn opening_far(&self, minion: &MinionId, at: Timestamp) -> Opening {
+    pub(in crate::engine) fn opening_far(&self, minion: &MinionId, at: Timestamp) -> Opening {
         self.find_opening(minion, at, true)
     }
 

@@ -27,7 +27,10 @@ impl Reach {
                 return Err(Failure::TooNear);
             }
         }
-        TcpStream::connect(found.as_slice()).await.map_err(Failure::Unreachable)
+        let stream = TcpStream::connect(found.as_slice()).await.map_err(Failure::Unreachable)?;
+        // An address of its own network card leads here, too.
+        let is_own = matches!((stream.local_addr(), stream.peer_addr()), (Ok(own), Ok(peer)) if own.ip() == peer.ip());
+        if self == Self::Far && is_own { Err(Failure::TooNear) } else { Ok(stream) }
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) use work::Work;
 
 use crate::config::Config;
 use metrics::Metrics;
-use saltern_core::ids::{ActionId, MinionId};
+use saltern_core::ids::{ActionId, Jid, MinionId};
 use saltern_core::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +89,11 @@ struct Waiting {
 }
 
 impl Engine {
+    /// Whether somebody wants this run stopped, which is at this job.
+    pub(crate) fn was_stopped(&self, action: ActionId, minion: &MinionId, jid: Jid) -> bool {
+        self.tracker().get_mut(action, minion).is_some_and(|run| run.stopping && run.jid == jid)
+    }
+
     pub(crate) fn new(config: &Config, now: Timestamp) -> Self {
         Self {
             tracker: Mutex::new(Tracker::new(config.max_running, config.start_rate)),

@@ -34,6 +34,8 @@ pub struct NewReturn {
     pub verdict: Verdict,
     /// Whether it is the end of its run; otherwise something else will tell
     pub settles: bool,
+    /// Whether it tells of what was killed because somebody wanted it stopped
+    pub stopped: bool,
     /// The whole load
     pub body: Arc<Body>,
     /// Its event's tag
@@ -136,7 +138,11 @@ impl NewReturn {
                 return Ok(Some(self.completed(row)?));
             }
         }
-        let input = if self.settles { Input::Return(self.jid, self.verdict) } else { Input::Accepted(self.jid) };
+        let input = match (self.settles, self.stopped && !self.verdict.success) {
+            (false, _) => Input::Accepted(self.jid),
+            (true, false) => Input::Return(self.jid, self.verdict),
+            (true, true) => Input::Stopped,
+        };
         let retcode = Some(self.verdict.retcode);
         let cause = Cause { action, input, at: self.at, retcode, message: None, evidence: None };
         let outcome = transit::happen(tx, effects, &self.minion, &cause, false).await?;

@@ -12,6 +12,8 @@ use saltern_store::{Body, DeadLetter, NewAction, NewReturn};
 use saltern_wire::load::{Fun, Return, ReturnJid};
 use std::sync::Arc;
 
+/// Exit codes of what was killed, told by Python and by a shell.
+const KILLED: [i64; 2] = [-9, 137];
 /// Functions that end other jobs on a minion.
 const KILLERS: [&str; 5] = [
     "saltutil.term_job",
@@ -54,6 +56,9 @@ impl Master {
         // Of a reboot another boot id tells the end: a good return is its beginning, and so is that of an agent that died of it.
         let waits_for_boot = known.as_ref().is_some_and(|known| known.work.ends_by_boot())
             && (verdict.success || was_interrupted(&load));
+        // The minion tells that it was killed before it tells that it has killed it.
+        let stopped = known.as_ref().is_some_and(|known| self.engine.was_stopped(known.work.id, &member.id, jid))
+            && KILLED.contains(&verdict.retcode);
         let is_answer = |known: &&Arc<Known>| known.work.internal || known.work.launch.is_some();
         let answers = known.as_ref().filter(is_answer).map(|known| (known.clone(), load.clone()));
         let new = NewReturn {
@@ -65,6 +70,7 @@ impl Master {
             fun,
             verdict,
             settles: !waits_for_boot,
+            stopped,
             body: Arc::new(body::pack(&self.kept_load(load, jid, now))),
             tag: event::tag::job_ret(jid, &member.id),
             events: Vec::new(),

@@ -98,6 +98,28 @@ async fn scenario_16_what_runs_is_not_cancelled_but_can_be_failed_by_hand() {
 }
 
 #[tokio::test]
+async fn what_is_killed_on_somebodys_word_is_stopped_also_if_it_tells_so_itself() {
+    let house = house().await;
+    let mut a = minion(&house, "a").await;
+    let retry = saltern_core::action::Retry {
+        attempts: 2,
+        when: saltern_core::action::RetryWhen::Always,
+        backoff: saltern_core::action::Backoff { first: std::time::Duration::ZERO, most: std::time::Duration::ZERO },
+    };
+    let action = house.submit(ping(&["a"], Policy { retry, ..Policy::default() })).await.action;
+    let job = a.job("test.ping").await;
+    a.ack(&job).await;
+    house.becomes(action, "a", RunState::PickedUp, None).await;
+    house.act(action, Verb::Stop).await;
+    let kill = a.job("saltutil.kill_job").await;
+    a.fails(&job, -9).await;
+    house.becomes(action, "a", RunState::Failed, Some(Reason::Stopped)).await;
+    a.return_for(&kill, "Signal 9 sent to job").await;
+    let run = house.state(action, "a").await;
+    assert_eq!((run.state, run.reason, run.attempt), (RunState::Failed, Some(Reason::Stopped), 1));
+}
+
+#[tokio::test]
 async fn scenario_17_a_return_after_a_failure_by_hand_is_kept_and_changes_nothing() {
     let house = house().await;
     let mut a = minion(&house, "a").await;

@@ -198,6 +198,7 @@ pub(crate) fn returned(n: i64, action: Option<ActionId>, id: &str) -> NewReturn 
         fun: "test.ping".into(),
         verdict: GOOD,
         settles: true,
+        stopped: false,
         body: Arc::new(body(&format!("return of {id}"))),
         tag: format!("job/{n}/ret/{id}"),
         events: Vec::new(),

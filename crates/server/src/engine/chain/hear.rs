@@ -417,6 +417,7 @@ impl Master {
             fun: own.fun.clone(),
             verdict: Verdict { success, retcode: record.retcode },
             settles,
+            stopped: false,
             body: Arc::new(body::pack(&self.kept_load(load, own.jid, at))),
             tag: event::tag::job_ret(own.jid, minion),
             events: Vec::new(),

@@ -133,12 +133,13 @@ async fn a_webhook_that_was_off_goes_on_where_it_stopped() {
     house.fire("n/2").await;
     house.fire("n/3").await;
     house.change(id, WebhookChange { active: Some(true), ..WebhookChange::default() }).await;
-    // The first one may come twice: nobody says whether it was noted before the webhook was changed.
-    let mut tags = receiver.tags(2).await;
-    if tags[0] == "n/1" {
-        tags = vec![tags.remove(1), receiver.next().await.tag()];
+    // One that was under way when the webhook was changed may come twice: nobody says whether it was noted before.
+    let mut tags = vec!["n/1".to_owned()];
+    while tags.last().is_none_or(|tag| tag != "n/3") {
+        tags.push(receiver.next().await.tag());
     }
-    assert_eq!(tags, ["n/2", "n/3"]);
+    tags.dedup();
+    assert_eq!(tags, ["n/1", "n/2", "n/3"]);
 }
 
 #[tokio::test]

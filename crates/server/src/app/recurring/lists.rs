@@ -113,7 +113,8 @@ impl App {
             let Some(last) = page.last() else { break };
             after = last.id;
             for row in page.into_iter().filter(|row| row.entity_kind == EntityKind::Target.as_str()) {
-                if self.master.recurs_on(&round, &Definition::read(row.clone())?, minion).await {
+                let Some(definition) = readable(&row) else { continue };
+                if self.master.recurs_on(&round, &definition, minion).await {
                     rows.push(row);
                 }
             }
@@ -153,7 +154,7 @@ impl App {
             let Some(last) = page.last() else { break };
             after = last.id;
             for row in page.into_iter().filter(|row| row.active && sees(caller, &rights, row)) {
-                let definition = Definition::read(row.clone())?;
+                let Some(definition) = readable(&row) else { continue };
                 let instants = definition.cron.fires(now, &definition.zone);
                 let instants = instants.take_while(|at| *at <= until).take(MOST_OF_ONE.min(most));
                 planned.extend(instants.map(|at| (at, row.clone())));
@@ -182,7 +183,8 @@ impl App {
     }
 
     async fn views(&self, caller: &Caller, rights: &Rights, rows: Vec<Recurring>) -> Result<Vec<RecurringView>, Error> {
-        let views = rows.into_iter().map(|row| self.view(caller, rights, row));
+        let readable = rows.into_iter().filter(|row| readable(row).is_some());
+        let views = readable.map(|row| self.view(caller, rights, row));
         let views: Vec<_> = futures_util::stream::iter(views).buffered(AT_ONCE).collect().await;
         views.into_iter().collect()
     }
@@ -206,6 +208,13 @@ impl App {
             recurring: row,
         })
     }
+}
+
+/// A definition of a list. One that cannot be read, after a downgrade perhaps, does not keep the others from being shown: whoever
+/// asks for it by its number is told why.
+fn readable(row: &Recurring) -> Option<Definition> {
+    let read = Definition::read(row.clone());
+    read.inspect_err(|error| tracing::warn!(recurring = %row.id, %error, "a definition is left out of a list")).ok()
 }
 
 /// What a definition is done on.

@@ -5,7 +5,7 @@
 //! what they mean is judged, not the name: at every redirect anew, and the connection goes to what was judged.
 
 use super::{Address, Failure};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpStream;
 
 /// Whereto connections are made.
@@ -34,6 +34,9 @@ impl Reach {
     }
 }
 
+/// Where Amazon's machines ask about themselves, which is no link-local address.
+const CLOUD: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
 /// Whether an address is one of this machine, of its link, or of nobody in particular.
 fn is_near(ip: IpAddr) -> bool {
     let is_near_v4 = |ip: Ipv4Addr| {
@@ -45,7 +48,13 @@ fn is_near(ip: IpAddr) -> bool {
         // An IPv4 address written as an IPv6 one leads to the same place.
         IpAddr::V6(ip) => match ip.to_ipv4() {
             Some(v4) if !ip.is_loopback() && !ip.is_unspecified() => is_near_v4(v4),
-            _ => ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || ip.is_unicast_link_local(),
+            _ => {
+                ip.is_loopback()
+                    || ip.is_unspecified()
+                    || ip.is_multicast()
+                    || ip.is_unicast_link_local()
+                    || ip == CLOUD
+            }
         },
     }
 }
@@ -60,7 +69,16 @@ mod tests {
         {
             assert!(is_near(near.parse().unwrap()), "{near}");
         }
-        for near in ["::1", "::", "fe80::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1"] {
+        for near in [
+            "::1",
+            "::",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::127.0.0.1",
+            "fd00:ec2::254",
+        ] {
             assert!(is_near(near.parse().unwrap()), "{near}");
         }
         // Calendars are kept inside: private addresses are what this is for.

@@ -72,6 +72,30 @@ impl Fleet {
         self.server.cli_json(&command).await
     }
 
+    /// Runs a command; it has to succeed.
+    pub async fn done(&self, words: &[&str]) -> String {
+        let output = self.server.cli(words).await;
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{words:?}: {out}{err}");
+        out.into_owned()
+    }
+
+    /// Puts a state into the catalogue that writes a text into a file of its name.
+    pub async fn put_state(&self, state: &str, text: &str) {
+        let path = self.written("{{ grains['id'] }}", state);
+        let sls = format!(
+            "{state} is there:\n  file.managed:\n    - name: {}\n    - contents: {text}\n    - makedirs: True\n",
+            path.display()
+        );
+        let file = self.server.write(&format!("{state}.sls"), sls);
+        self.done(&["state", "put", state, "-f", &file.display().to_string()]).await;
+    }
+
+    /// Where a minion writes what such a state is for.
+    pub fn written(&self, minion: &str, state: &str) -> PathBuf {
+        self.server.root().join("out").join(minion).join(state)
+    }
+
     /// The ids of the minions.
     pub fn ids(&self) -> Vec<&str> {
         self.minions.iter().map(StockMinion::id).collect()

@@ -10,7 +10,6 @@
 use saltern_e2e::{Fleet, events_with_tag};
 use saltern_testkit::wait;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longer than anything here takes, on a busy machine.
@@ -23,31 +22,8 @@ impl Site {
         Fleet::start("", &[]).await.map(Self)
     }
 
-    /// Runs a command; it has to succeed.
-    async fn done(&self, words: &[&str]) -> String {
-        let output = self.0.server.cli(words).await;
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{words:?}: {out}{err}");
-        out.into_owned()
-    }
-
-    fn written(&self, minion: &str, name: &str) -> PathBuf {
-        self.0.server.root().join("out").join(minion).join(name)
-    }
-
-    /// Puts a state into the catalogue that writes a text into a file of its name.
-    async fn put(&self, state: &str, text: &str) {
-        let path = self.written("{{ grains['id'] }}", state);
-        let sls = format!(
-            "{state} is there:\n  file.managed:\n    - name: {}\n    - contents: {text}\n    - makedirs: True\n",
-            path.display()
-        );
-        let file = self.0.server.write(&format!("{state}.sls"), sls);
-        self.done(&["state", "put", state, "-f", file.to_str().unwrap()]).await;
-    }
-
     fn read(&self, minion: &str, name: &str) -> Option<String> {
-        std::fs::read_to_string(self.written(minion, name)).ok().map(|text| text.trim_end().to_owned())
+        std::fs::read_to_string(self.0.written(minion, name)).ok().map(|text| text.trim_end().to_owned())
     }
 
     /// The action of the first time after so many, when it has ended.
@@ -60,7 +36,7 @@ impl Site {
             fired.get(before).map(|fire| fire["action"].to_string()).ok_or_else(|| fires.to_string())
         })
         .await;
-        self.done(&["action", "wait", &action]).await;
+        self.0.done(&["action", "wait", &action]).await;
         self.0.server.cli_json(&["action", "show", &action]).await
     }
 }
@@ -68,22 +44,23 @@ impl Site {
 #[tokio::test]
 async fn scenario_71_states_recur_and_history_names_them() {
     let Some(site) = Site::open().await else { return };
-    site.put("daily", "done").await;
+    site.0.put_state("daily", "done").await;
     let one = site.0.ids()[0].to_owned();
-    site.done(&[
-        "recurring",
-        "create",
-        "soon",
-        "--cron",
-        "* * * * * *",
-        "--minion",
-        &one,
-        "--states",
-        "catalogue.daily",
-    ])
-    .await;
+    site.0
+        .done(&[
+            "recurring",
+            "create",
+            "soon",
+            "--cron",
+            "* * * * * *",
+            "--minion",
+            &one,
+            "--states",
+            "catalogue.daily",
+        ])
+        .await;
     let action = site.fired_after("soon", 0).await;
-    site.done(&["recurring", "disable", "soon"]).await;
+    site.0.done(&["recurring", "disable", "soon"]).await;
     assert_eq!(action["name"], "Apply recurring states [catalogue.daily]", "{action}");
     assert_eq!(site.read(&one, "daily").as_deref(), Some("done"));
     assert!(site.0.ids()[1..].iter().all(|id| site.read(id, "daily").is_none()), "it is for one minion");
@@ -99,12 +76,12 @@ async fn scenario_71_states_recur_and_history_names_them() {
 #[tokio::test]
 async fn scenario_74_what_recurs_in_test_mode_tells_and_changes_nothing() {
     let Some(site) = Site::open().await else { return };
-    site.put("wanted", "changed").await;
+    site.0.put_state("wanted", "changed").await;
     let words =
         ["recurring", "create", "dry", "--cron", "* * * * * *", "--org", "--states", "catalogue.wanted", "--test"];
-    site.done(&words).await;
+    site.0.done(&words).await;
     let action = site.fired_after("dry", 0).await;
-    site.done(&["recurring", "disable", "dry"]).await;
+    site.0.done(&["recurring", "disable", "dry"]).await;
     let all = site.0.ids().len();
     assert_eq!(action["counts"]["completed"], all, "{action}");
     assert!(site.0.ids().iter().all(|id| site.read(id, "wanted").is_none()), "nothing was changed");
@@ -116,19 +93,19 @@ async fn scenario_74_what_recurs_in_test_mode_tells_and_changes_nothing() {
 #[tokio::test]
 async fn scenario_81_assigned_states_are_those_of_the_moment() {
     let Some(site) = Site::open().await else { return };
-    site.put("first", "1").await;
-    site.put("second", "2").await;
+    site.0.put_state("first", "1").await;
+    site.0.put_state("second", "2").await;
     let one = site.0.ids()[0].to_owned();
-    site.done(&["state", "assign", "first", "--minion", &one]).await;
-    site.done(&["recurring", "create", "kept", "--cron", "*/5 * * * * *", "--minion", &one, "--assigned"]).await;
+    site.0.done(&["state", "assign", "first", "--minion", &one]).await;
+    site.0.done(&["recurring", "create", "kept", "--cron", "*/5 * * * * *", "--minion", &one, "--assigned"]).await;
     site.fired_after("kept", 0).await;
     assert_eq!((site.read(&one, "first").as_deref(), site.read(&one, "second")), (Some("1"), None));
-    site.done(&["state", "assign", "second", "--minion", &one]).await;
+    site.0.done(&["state", "assign", "second", "--minion", &one]).await;
     wait::until("the next time to apply the second state", LONG, || async {
         site.read(&one, "second").as_deref() == Some("2")
     })
     .await;
-    site.done(&["recurring", "disable", "kept"]).await;
+    site.0.done(&["recurring", "disable", "kept"]).await;
 }
 
 /// Scenarios 91, 92, 95 and 99.
@@ -140,21 +117,22 @@ async fn outside_of_a_window_nothing_is_changed_and_what_recurs_says_so() {
     let calendar = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nUID:a\r\nSUMMARY:patching\r\n\
         DTSTART:20990104T020000Z\r\nDTEND:20990104T040000Z\r\nRRULE:FREQ=YEARLY\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
     let file = site.0.server.write("far.ics", calendar);
-    site.done(&["window", "calendar", "put", "far", "-f", file.to_str().unwrap()]).await;
-    site.done(&["window", "schedule", "put", "nights", "--kind", "single", "--calendar", "far"]).await;
-    site.done(&["window", "assign", "nights", "--minion", &one]).await;
+    site.0.done(&["window", "calendar", "put", "far", "-f", file.to_str().unwrap()]).await;
+    site.0.done(&["window", "schedule", "put", "nights", "--kind", "single", "--calendar", "far"]).await;
+    site.0.done(&["window", "assign", "nights", "--minion", &one]).await;
     let refused = site.0.server.cli(&["run", &one, "cmd.run", "touch /nonexistent/x"]).await;
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && why.contains("--in-window"), "{why}");
     // What only looks is answered.
     assert_eq!(site.0.run(&one, "test.ping", &[]).await[&one], true);
-    site.done(&["recurring", "create", "patches", "--cron", "* * * * * *", "--target", "*", "script", "body=true"])
+    site.0
+        .done(&["recurring", "create", "patches", "--cron", "* * * * * *", "--target", "*", "script", "body=true"])
         .await;
     let action = site.fired_after("patches", 0).await;
-    site.done(&["recurring", "disable", "patches"]).await;
+    site.0.done(&["recurring", "disable", "patches"]).await;
     assert_eq!(action["counts"]["total"], site.0.ids().len() - 1, "{action}");
     let fires = site.0.server.cli_json(&["recurring", "fires", "patches"]).await.to_string();
     assert!(fires.contains(&one), "who was left out is named: {fires}");
-    site.done(&["window", "maintenance", "on", &one, "--why", "an emergency"]).await;
+    site.0.done(&["window", "maintenance", "on", &one, "--why", "an emergency"]).await;
     site.0.run(&one, "cmd.run", &["true"]).await;
 }

@@ -4,36 +4,11 @@
 
 use saltern_e2e::Fleet;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 /// What the tests need of the fleet.
 struct Site(Fleet);
 
 impl Site {
-    /// Runs a command; it has to succeed.
-    async fn done(&self, words: &[&str]) -> String {
-        let output = self.0.server.cli(words).await;
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{words:?}: {out}{err}");
-        out.into_owned()
-    }
-
-    /// Where a minion writes what a state is for.
-    fn written(&self, minion: &str, name: &str) -> PathBuf {
-        self.0.server.root().join("out").join(minion).join(name)
-    }
-
-    /// Puts a state that writes a text into a file of its name.
-    async fn put(&self, state: &str, text: &str) {
-        let path = self.written("{{ grains['id'] }}", state);
-        let sls = format!(
-            "{state} is there:\n  file.managed:\n    - name: {}\n    - contents: {text}\n    - makedirs: True\n",
-            path.display()
-        );
-        let file = self.0.server.write(&format!("{state}.sls"), sls);
-        self.done(&["state", "put", state, "-f", file.to_str().unwrap()]).await;
-    }
-
     /// Applies what is assigned; tells which states that were.
     async fn apply_assigned(&self, minion: &str) -> Vec<String> {
         let answers = self.0.run(minion, "state.apply", &["saltern.assigned"]).await;
@@ -48,7 +23,7 @@ impl Site {
     }
 
     fn read(&self, minion: &str, name: &str) -> Option<String> {
-        std::fs::read_to_string(self.written(minion, name)).ok().map(|text| text.trim_end().to_owned())
+        std::fs::read_to_string(self.0.written(minion, name)).ok().map(|text| text.trim_end().to_owned())
     }
 }
 
@@ -57,25 +32,25 @@ async fn what_is_assigned_is_applied_and_what_is_changed_is_applied_next_time() 
     let Some(fleet) = Fleet::start("", &[]).await else { return };
     let site = Site(fleet);
     let ids: Vec<String> = site.0.ids().into_iter().map(str::to_owned).collect();
-    site.done(&["group", "create", "all", "--target", "m*"]).await;
-    site.put("app.group", "first").await;
-    site.put("app.own", "own").await;
-    site.done(&["state", "assign", "app.group", "--group", "all"]).await;
+    site.0.done(&["group", "create", "all", "--target", "m*"]).await;
+    site.0.put_state("app.group", "first").await;
+    site.0.put_state("app.own", "own").await;
+    site.0.done(&["state", "assign", "app.group", "--group", "all"]).await;
     for id in &ids {
-        site.done(&["state", "assign", "app.own", "--minion", id]).await;
+        site.0.done(&["state", "assign", "app.own", "--minion", id]).await;
         assert_eq!(site.apply_assigned(id).await, ["catalogue.app.group", "catalogue.app.own"], "{id}");
         assert_eq!(site.read(id, "app.group").as_deref(), Some("first"), "{id}");
         assert_eq!(site.read(id, "app.own").as_deref(), Some("own"), "{id}");
     }
 
-    site.put("app.group", "second").await;
+    site.0.put_state("app.group", "second").await;
     let versions = site.0.server.cli_json(&["state", "history", "app.group"]).await;
     assert_eq!(versions.as_array().map(Vec::len), Some(2));
-    let old = site.done(&["state", "show", "app.group", "--version", "1"]).await;
+    let old = site.0.done(&["state", "show", "app.group", "--version", "1"]).await;
     assert!(old.contains("contents: first"), "{old}");
     let action = site.0.server.cli_json(&["action", "create", "states", "*", "assigned=true"]).await;
     let action = action["id"].to_string();
-    site.done(&["action", "wait", &action]).await;
+    site.0.done(&["action", "wait", &action]).await;
     for id in &ids {
         assert_eq!(site.read(id, "app.group").as_deref(), Some("second"), "{id}");
     }
@@ -85,11 +60,11 @@ async fn what_is_assigned_is_applied_and_what_is_changed_is_applied_next_time() 
 async fn a_minion_of_another_organisation_does_not_get_the_state() {
     let Some(fleet) = Fleet::start("", &[]).await else { return };
     let site = Site(fleet);
-    site.put("secret", "ours").await;
-    site.done(&["state", "assign", "secret", "--org", "default"]).await;
-    site.done(&["org", "create", "north"]).await;
+    site.0.put_state("secret", "ours").await;
+    site.0.done(&["state", "assign", "secret", "--org", "default"]).await;
+    site.0.done(&["org", "create", "north"]).await;
     for id in site.0.ids() {
-        site.done(&["minion", "set", id, "--org", "north"]).await;
+        site.0.done(&["minion", "set", id, "--org", "north"]).await;
         assert_eq!(site.apply_assigned(id).await, ["saltern.assigned"], "{id}: a state that does nothing");
         let files = site.0.run(id, "cp.list_master", &[]).await;
         let files: Vec<&str> = files[id].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -99,7 +74,7 @@ async fn a_minion_of_another_organisation_does_not_get_the_state() {
         assert!(!applied.status.success(), "{id}");
         assert_eq!(site.read(id, "secret"), None, "{id}");
 
-        site.done(&["minion", "set", id, "--org", "default"]).await;
+        site.0.done(&["minion", "set", id, "--org", "default"]).await;
         assert_eq!(site.apply_assigned(id).await, ["catalogue.secret"], "{id}");
     }
 }
@@ -113,17 +88,17 @@ async fn a_chain_saved_as_a_state_does_what_the_chain_does() {
     // One line for each step, in a file that all of them share.
     let root = site.0.server.root().join("out");
     std::fs::create_dir_all(&root).unwrap();
-    site.done(&["chain", "create", "notes"]).await;
+    site.0.done(&["chain", "create", "notes"]).await;
     for number in ["1", "2", "3"] {
         let add = ["chain", "add", "notes", "function", "fun=cmd.run", "--target", "*"];
         let kwarg = format!(r#"kwarg={{"cmd": "echo {number} >> notes", "cwd": "{}"}}"#, root.display());
-        site.done(&[&add[..], &[kwarg.as_str()]].concat()).await;
+        site.0.done(&[&add[..], &[kwarg.as_str()]].concat()).await;
     }
     let launch = site.0.server.cli_json(&["chain", "launch", "notes"]).await;
-    site.done(&["chain", "wait", &launch["id"].to_string()]).await;
+    site.0.done(&["chain", "wait", &launch["id"].to_string()]).await;
     let by_chain = std::fs::read_to_string(root.join("notes")).unwrap();
     std::fs::remove_file(root.join("notes")).unwrap();
-    site.done(&["chain", "save-as-state", "notes", "notes"]).await;
+    site.0.done(&["chain", "save-as-state", "notes", "notes"]).await;
     let one = &ids[0];
     for id in &ids {
         let answers = site.0.run(id, "state.apply", &["catalogue.notes"]).await;
@@ -140,7 +115,7 @@ async fn a_chain_saved_as_a_state_does_what_the_chain_does() {
     assert_eq!(sorted(&by_state), sorted(&by_chain));
     assert_eq!(&by_state.lines().take(3).collect::<Vec<_>>(), &["1", "2", "3"], "{one} went first, in order");
 
-    site.done(&["chain", "add", "notes", "reboot", "--target", "*"]).await;
+    site.0.done(&["chain", "add", "notes", "reboot", "--target", "*"]).await;
     let refused = site.0.server.cli(&["chain", "save-as-state", "notes", "other"]).await;
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && why.contains("step 4"), "{why}");

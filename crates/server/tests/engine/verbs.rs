@@ -2,13 +2,14 @@
 
 use crate::house::caller;
 use crate::ward::{Hands, house, minion, ping, typed};
-use saltern_core::action::Policy;
+use saltern_core::action::{Backoff, Policy, Retry, RetryWhen};
 use saltern_core::ids::MinionId;
 use saltern_core::run::{Reason, RunState};
 use saltern_core::value::Value;
 use saltern_server::app::{ActionQuery, ActionRequest, Verb};
 use saltern_store::ActionFilter;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 fn all() -> ActionQuery {
     ActionQuery {
@@ -20,6 +21,12 @@ fn all() -> ActionQuery {
         initiator: None,
         minion: None,
     }
+}
+
+/// Whatever fails is tried once more, at once.
+fn tried_twice() -> Policy {
+    let backoff = Backoff { first: Duration::ZERO, most: Duration::ZERO };
+    Policy { retry: Retry { attempts: 2, when: RetryWhen::Always, backoff }, ..Policy::default() }
 }
 
 #[tokio::test]
@@ -101,12 +108,7 @@ async fn scenario_16_what_runs_is_not_cancelled_but_can_be_failed_by_hand() {
 async fn what_is_killed_on_somebodys_word_is_stopped_also_if_it_tells_so_itself() {
     let house = house().await;
     let mut a = minion(&house, "a").await;
-    let retry = saltern_core::action::Retry {
-        attempts: 2,
-        when: saltern_core::action::RetryWhen::Always,
-        backoff: saltern_core::action::Backoff { first: std::time::Duration::ZERO, most: std::time::Duration::ZERO },
-    };
-    let action = house.submit(ping(&["a"], Policy { retry, ..Policy::default() })).await.action;
+    let action = house.submit(ping(&["a"], tried_twice())).await.action;
     let job = a.job("test.ping").await;
     a.ack(&job).await;
     house.becomes(action, "a", RunState::PickedUp, None).await;
@@ -215,12 +217,7 @@ async fn a_paused_action_starts_nothing_until_it_is_resumed() {
 async fn a_failing_repeatable_action_is_tried_again_by_itself() {
     let house = house().await;
     let mut a = minion(&house, "a").await;
-    let retry = saltern_core::action::Retry {
-        attempts: 2,
-        when: saltern_core::action::RetryWhen::Always,
-        backoff: saltern_core::action::Backoff { first: std::time::Duration::ZERO, most: std::time::Duration::ZERO },
-    };
-    let action = house.submit(ping(&["a"], Policy { retry, ..Policy::default() })).await.action;
+    let action = house.submit(ping(&["a"], tried_twice())).await.action;
     for _ in 0..2 {
         let job = a.job("test.ping").await;
         a.fails(&job, 1).await;

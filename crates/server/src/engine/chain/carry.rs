@@ -142,6 +142,11 @@ pub(super) fn number_of(row: &LaunchMinion) -> usize {
     usize::try_from(row.chunk).unwrap_or(0)
 }
 
+/// Whether a minion waits between two chunks: it has told of the one before, and still keeps that.
+pub(super) fn is_between(row: &LaunchMinion) -> bool {
+    row.state == MinionState::Waiting && row.chunk > 1
+}
+
 /// A minion's row as it is, in another state.
 pub(super) fn stays(row: &LaunchMinion, to: MinionState) -> MinionMove {
     MinionMove {

@@ -6,7 +6,7 @@
 use super::super::window::Opening;
 use super::super::{dispatch::transition, lock};
 use super::book::{Going, GoingStep};
-use super::carry::{number_of, stays};
+use super::carry::{is_between, number_of, stays};
 use super::{Errand, Open};
 use crate::master::{Master, Presence};
 use crate::{Error, clock};
@@ -349,9 +349,7 @@ impl Master {
         }
         self.store.move_minions(moves).await?;
         rows.iter().for_each(|row| look.going.forget_heard(&row.minion));
-        // Who waited for a later chunk has told of the one before, and still keeps it.
-        let keeps = |row: &&LaunchMinion| row.state == MinionState::Waiting && row.chunk > 1;
-        rows.iter().filter(keeps).for_each(|row| self.tidy_later(&look.going, &row.minion));
+        rows.iter().filter(|row| is_between(row)).for_each(|row| self.tidy_later(&look.going, &row.minion));
         self.engine.chains.minion_is_free();
         Ok(())
     }

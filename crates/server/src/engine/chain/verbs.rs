@@ -5,7 +5,7 @@ use super::super::lock;
 use super::super::silence::Question;
 use super::Errand;
 use super::book::Going;
-use super::carry::{number_of, stays};
+use super::carry::{is_between, number_of, stays};
 use crate::app::Caller;
 use crate::engine::Request;
 use crate::master::Master;
@@ -93,7 +93,7 @@ impl Master {
         );
         let message = format!("{word} by {}", caller.who);
         let mut between = self.rows(launch.id, MinionState::Waiting).await?;
-        between.retain(|row| row.chunk > 1);
+        between.retain(is_between);
         let cancelled = self
             .store
             .cancel_launch(launch.id, at, caller.who.clone(), stop, Some(audit), Some(message.clone()))
@@ -111,7 +111,6 @@ impl Master {
         let there = |row: &LaunchMinion| self.is_reachable(&row.minion);
         self.cancel_later_chunks(&going, &rows, &message, at).await?;
         self.end_begun(&going, &cancelled.minions, at).await?;
-        // Who waited between two chunks still keeps the one before.
         let keeps = between.iter().filter(|row| cancelled.minions.binary_search(&row.minion).is_ok());
         keeps.for_each(|row| self.tidy_later(&going, &row.minion));
         let (busy, away): (Vec<_>, Vec<_>) = rows.into_iter().partition(there);

@@ -103,13 +103,9 @@ impl Master {
                 change.moves = touched.iter().filter_map(moved).collect();
             }
         }
-        let has_parts = !change.parts.is_empty();
         let written = self.store.change_windows(change).await?;
         if let Written::Done(_) = written {
             self.reread_windows_now().await?;
-            if has_parts {
-                self.engine.chains.wake_all();
-            }
             for action in touched.iter().map(|one| one.action).collect::<BTreeSet<_>>() {
                 self.engine.wake(action);
             }
